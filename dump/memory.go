@@ -1,0 +1,135 @@
+package dump
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Memory is a virtual address space as far as a dump holds it.
+type Memory interface {
+	// ReadAt reads len(p) bytes at virtual address va. It returns how many
+	// bytes from va on it could read; when that is fewer than len(p) the
+	// error is a *MemoryError that says where the first missing byte is.
+	// Reads do not wrap around the top of the address space.
+	ReadAt(p []byte, va uint64) (n int, err error)
+}
+
+// MemoryError says that memory could not be read.
+type MemoryError struct {
+	VA   uint64 // first address that could not be read
+	Size int    // bytes that were wanted from there on
+	Err  error  // cause, nil when the range is simply not in the dump
+}
+
+// Error formats the address and the reason.
+func (e *MemoryError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("memory at %#x (%d bytes): %v", e.VA, e.Size, e.Err)
+	}
+	return fmt.Sprintf("memory at %#x (%d bytes) is not in the dump", e.VA, e.Size)
+}
+
+// Unwrap returns the cause.
+func (e *MemoryError) Unwrap() error { return e.Err }
+
+// ReadUint64 reads a little-endian 64-bit value.
+func ReadUint64(m Memory, va uint64) (uint64, error) {
+	var b [8]byte
+	if _, err := m.ReadAt(b[:], va); err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(b[:]), nil
+}
+
+// ReadUint32 reads a little-endian 32-bit value.
+func ReadUint32(m Memory, va uint64) (uint32, error) {
+	var b [4]byte
+	if _, err := m.ReadAt(b[:], va); err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint32(b[:]), nil
+}
+
+// ReadPointer reads a pointer of the architecture's size.
+func ReadPointer(m Memory, arch Arch, va uint64) (uint64, error) {
+	if arch.PointerSize() == 4 {
+		v, err := ReadUint32(m, va)
+		return uint64(v), err
+	}
+	return ReadUint64(m, va)
+}
+
+// Layers is several memories laid over each other: a byte is read from the
+// first one that holds it.
+type Layers []Memory
+
+// ReadAt reads across layers, changing layer wherever one ends.
+func (l Layers) ReadAt(p []byte, va uint64) (int, error) {
+	done := 0
+	for done < len(p) {
+		got := 0
+		for _, m := range l {
+			if n, _ := m.ReadAt(p[done:], va+uint64(done)); n > 0 {
+				got = n
+				break
+			}
+		}
+		if got == 0 {
+			return done, &MemoryError{VA: va + uint64(done), Size: len(p) - done}
+		}
+		done += got
+	}
+	return done, nil
+}
+
+// windowSize is how much a Window reads at once: one page, the unit in which
+// dumps hold memory.
+const windowSize = 4096
+
+// Window reads small values through one buffered page, so that a walk up a
+// stack costs one read of the memory below for many values. It is not safe for
+// concurrent use. The zero Window is not usable; see NewWindow.
+type Window struct {
+	mem  Memory
+	base uint64
+	n    int
+	buf  [windowSize]byte
+}
+
+// NewWindow returns a window over m.
+func NewWindow(m Memory) *Window { return &Window{mem: m} }
+
+// view returns size bytes at va without copying, or nil when memory lacks any.
+func (w *Window) view(va uint64, size int) []byte {
+	if off := va - w.base; va >= w.base && off < uint64(w.n) && uint64(size) <= uint64(w.n)-off {
+		return w.buf[off : off+uint64(size)]
+	}
+	w.base = va
+	w.n, _ = w.mem.ReadAt(w.buf[:], va)
+	if w.n < size {
+		return nil
+	}
+	return w.buf[:size]
+}
+
+// Uint64 reads a little-endian 64-bit value.
+func (w *Window) Uint64(va uint64) (uint64, bool) {
+	if b := w.view(va, 8); b != nil {
+		return binary.LittleEndian.Uint64(b), true
+	}
+	return 0, false
+}
+
+// Uint32 reads a little-endian 32-bit value.
+func (w *Window) Uint32(va uint64) (uint32, bool) {
+	if b := w.view(va, 4); b != nil {
+		return binary.LittleEndian.Uint32(b), true
+	}
+	return 0, false
+}
+
+// Bytes reads up to len(p) bytes and returns how many there were.
+func (w *Window) Bytes(p []byte, va uint64) int {
+	n, _ := w.mem.ReadAt(p, va)
+	return n
+}

@@ -1,0 +1,270 @@
+package dump
+
+import "time"
+
+// Format names a dump file format by its magic.
+type Format string
+
+// The formats; the text is part of the JSON contract.
+const (
+	FormatMinidump Format = "mdmp"     // MDMP: MiniDumpWriteDump and its kin
+	FormatKernel64 Format = "pagedu64" // PAGEDU64: 64-bit kernel dump
+	FormatKernel32 Format = "pagedump" // PAGEDUMP: 32-bit kernel dump
+	FormatUser64   Format = "userdu64" // USERDU64: old full user dump, 64-bit
+	FormatUser32   Format = "userdump" // USERDUMP: old full user dump, 32-bit
+)
+
+// Source is an opened dump of any format. The slices it returns are its own
+// and decoded on first use; callers must not change them. All its methods are
+// safe after damage: they return what could be read, and Damage says the rest.
+type Source interface {
+	// Format returns the file format.
+	Format() Format
+	// Kind describes the kind of dump within the format in a few words, such
+	// as "full memory" or "triage (live, procdump -mk)".
+	Kind() string
+	// Flags returns the raw flags that say what the dump holds, by name.
+	Flags() []string
+	// Captured returns when the dump was written, zero when it does not say.
+	Captured() time.Time
+	// System describes the machine.
+	System() *System
+	// Process describes the process that was dumped; in kernel dumps the
+	// current or only one. It may be all zero.
+	Process() *Process
+	// Threads returns the threads in file order.
+	Threads() []Thread
+	// Modules returns the loaded modules in file order.
+	Modules() []Module
+	// UnloadedModules returns modules that had been unloaded.
+	UnloadedModules() []Module
+	// Handles returns the process's handles.
+	Handles() []Handle
+	// Memory returns the virtual memory in the dump.
+	Memory() Memory
+	// Regions returns what is known of protection and state of memory.
+	Regions() []Region
+	// Exception returns the exception that the dump was written for, or nil.
+	Exception() *Exception
+	// BugCheck returns a kernel dump's bugcheck, or nil.
+	BugCheck() *BugCheck
+	// CPUs returns what each processor was running, in kernel dumps.
+	CPUs() []CPU
+	// Damage returns what could not be read so far. Lazily decoded parts add
+	// to it when they are asked for.
+	Damage() []*Error
+}
+
+// System is the machine and operating system of a dump.
+type System struct {
+	Arch                Arch // of the dumped process or kernel
+	Major, Minor, Build uint32
+	Revision            uint32 // update build revision, 0 when not known
+	NTVersion           string // exact kernel version "10.0.19041.3803", "" when not known
+	ServicePack         string
+	ProductType         uint8 // VER_NT_WORKSTATION 1, domain controller 2, server 3; 0 unknown
+	SuiteMask           uint16
+	CPUCount            uint32 // 0 unknown
+	CPUVendor           string // "GenuineIntel", "AuthenticAMD" ..., "" unknown
+	CPUFamily           uint32
+	CPUModel            uint32
+	CPUStepping         uint32
+	CPUMHz              uint32 // 0 unknown
+	BuildLab            string // build string, "" unknown
+	Uptime              time.Duration
+}
+
+// Process is the dumped process.
+type Process struct {
+	PID         uint32
+	HasPID      bool
+	ParentPID   uint32
+	Name        string // image name; kernel dumps hold at most 15 characters of it
+	CommandLine string // "" when not in the dump
+	Created     time.Time
+	UserTime    time.Duration
+	KernelTime  time.Duration
+	PEB         uint64
+	EPROCESS    uint64 // kernel dumps
+	DirBase     uint64 // kernel dumps: physical address of the page table root
+}
+
+// CodeView is a module's debug identity.
+type CodeView struct {
+	Signature string   // "RSDS" (PDB 7.0) or "NB10" (PDB 2.0); "" when there is none
+	GUID      [16]byte // RSDS, in file order
+	Stamp     uint32   // NB10 signature
+	Age       uint32
+	PDB       string // path or name as recorded
+}
+
+// FileVersion is a four-part version number, all zero when not known.
+type FileVersion [4]uint16
+
+// Module is a loaded or unloaded image.
+type Module struct {
+	Base, Size    uint64
+	TimeDateStamp uint32 // 0 when not known
+	CheckSum      uint32
+	Path          string // as the dump has it, with its directories
+	Version       FileVersion
+	Product       FileVersion
+	CodeView      CodeView
+	Kernel        bool
+	Unloaded      bool
+}
+
+// Contains reports whether va lies in the module.
+func (m *Module) Contains(va uint64) bool { return va >= m.Base && va-m.Base < m.Size }
+
+// End returns the address just past the module, saturating.
+func (m *Module) End() uint64 {
+	if m.Base+m.Size < m.Base {
+		return ^uint64(0)
+	}
+	return m.Base + m.Size
+}
+
+// Name returns the base name of the module's path, which may use either slash.
+func (m *Module) Name() string { return BaseName(m.Path) }
+
+// BaseName returns what follows the last slash or backslash of a Windows path.
+func BaseName(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '\\' || path[i] == '/' {
+			return path[i+1:]
+		}
+	}
+	return path
+}
+
+// Thread is one thread: of a user dump with its user-mode registers, of a
+// kernel dump with its kernel-mode ones.
+type Thread struct {
+	ID            uint32
+	Name          string
+	TEB           uint64
+	SuspendCount  uint32
+	PriorityClass uint32
+	Priority      uint32
+	// StackBase and StackLimit bound the thread's stack: it grows down from
+	// StackBase. Both zero when not known.
+	StackBase, StackLimit uint64
+	Context               Registers // empty when it could not be read
+	ContextSource         ContextSource
+	Times                 *ThreadTimes
+	StartAddress          uint64
+	LastError             uint32
+	HasLastError          bool
+	Kernel                *KernelThread // kernel dumps only
+}
+
+// ContextSource says where a thread's registers came from.
+type ContextSource uint8
+
+// The places a CONTEXT is taken from.
+const (
+	ContextNone        ContextSource = iota
+	ContextThread                    // the thread list of a user dump
+	ContextException                 // the exception stream of a user dump
+	ContextHeader                    // the header of a kernel dump
+	ContextPRCB                      // the CONTEXT that a PRCB points to
+	ContextLiveBlock                 // the full CONTEXT block of a live triage dump
+	ContextSwitchFrame               // a KSWITCH_FRAME at KTHREAD.KernelStack
+	ContextParameter                 // a CONTEXT that a bugcheck parameter points to
+	ContextTrapFrame                 // a KTRAP_FRAME
+)
+
+// ThreadTimes is a thread's accounting; zero times mean not known.
+type ThreadTimes struct {
+	Created, Exited  time.Time
+	Kernel, User     time.Duration
+	Affinity         uint64
+	ExitStatus       uint32
+	DumpFlags        uint32
+	DumpError        uint32
+	HasExit, HasInfo bool
+}
+
+// KernelThread is what a kernel dump's ETHREAD says of a thread.
+type KernelThread struct {
+	ETHREAD      uint64
+	EPROCESS     uint64
+	PID          uint32
+	State        uint8 // KTHREAD_STATE; 0xff in live triage dumps means "captured by APC"
+	WaitReason   uint8 // KWAIT_REASON, stale unless waiting
+	CPU          int   // processor it was running on, -1 when not running
+	KernelStack  uint64
+	InitialStack uint64
+	StackLimit   uint64
+	StackBase    uint64
+	// TrapFrame is the address of the KTRAP_FRAME through which the thread
+	// entered the kernel from user mode, checked for plausibility; 0 when there
+	// is none. User holds the user-mode registers it proves.
+	TrapFrame     uint64
+	TrapFrameRule string // how TrapFrame was found
+	User          Registers
+	Live          bool // captured inside the thread by the live triage writer
+	Note          string
+}
+
+// CPU is one processor of a kernel dump.
+type CPU struct {
+	Number    uint32
+	PRCB      uint64
+	ETHREAD   uint64 // CurrentThread, 0 when not known
+	Idle      bool
+	ThreadID  uint32 // 0 when the thread is not in the dump
+	Context   Registers
+	Source    ContextSource
+	StackBase uint64 // top of the stack memory found for it, 0 unknown
+}
+
+// Region is what a dump says of a range of virtual memory.
+type Region struct {
+	Base, Size     uint64
+	AllocationBase uint64
+	State          uint32 // MEM_COMMIT 0x1000, MEM_RESERVE 0x2000, MEM_FREE 0x10000
+	Protect        uint32 // PAGE_* flags
+	AllocProtect   uint32
+	Type           uint32 // MEM_IMAGE 0x1000000, MEM_MAPPED 0x40000, MEM_PRIVATE 0x20000
+}
+
+// Executable reports whether the region's protection allows execution.
+func (r *Region) Executable() bool { return r.Protect&0xf0 != 0 }
+
+// Handle is an open handle of the dumped process.
+type Handle struct {
+	Value        uint64
+	Type         string
+	Name         string
+	Attributes   uint32
+	Access       uint32
+	HandleCount  uint32
+	PointerCount uint32
+	Info         []HandleInfo
+}
+
+// HandleInfo is one record of a handle's object information chain.
+type HandleInfo struct {
+	Kind uint32 // MINIDUMP_HANDLE_OBJECT_INFORMATION_TYPE
+	Data []byte // the record's bytes, at most a few hundred
+}
+
+// Exception is the exception that a dump was written for.
+type Exception struct {
+	ThreadID   uint32
+	Code       uint32
+	Flags      uint32
+	Record     uint64 // nested record's address
+	Address    uint64
+	Parameters []uint64 // at most 15
+	Context    Registers
+}
+
+// BugCheck is a kernel dump's bugcheck.
+type BugCheck struct {
+	Code       uint32 // without the minidump bit 0x10000000
+	Raw        uint32
+	Parameters [4]uint64
+}

@@ -1,0 +1,85 @@
+// Package threadcontext decodes CONTEXT records and kernel trap frames into
+// registers. Both readers need it, and so does anything that finds a CONTEXT in
+// dumped memory.
+//
+// Sources: the public winnt.h layouts of CONTEXT (AMD64 0x4d0 bytes, x86 0x2cc,
+// ARM64 0x390), CONTEXT_EX and the XSAVE area as documented for XSTATE. The
+// bytes are untrusted: a record may be cut short or carry flags of another
+// architecture.
+package threadcontext
+
+import (
+	"dumptriage/dump"
+	"dumptriage/internal/cursor"
+)
+
+// Architecture bits of CONTEXT.ContextFlags.
+const (
+	flagX86   = 0x00010000
+	flagAMD64 = 0x00100000
+	flagARM   = 0x00200000
+	flagARM64 = 0x00400000
+	flagArchs = flagX86 | flagAMD64 | flagARM | flagARM64
+)
+
+// Parts of a CONTEXT that ContextFlags announces.
+const (
+	partControl  = 0x01
+	partInteger  = 0x02
+	partSegments = 0x04
+	partFloat    = 0x08
+)
+
+// Parse decodes a CONTEXT of the given architecture. It may be longer than the
+// plain structure (XSTATE follows) and, as long as its control registers are
+// there, shorter. Parts that ContextFlags does not announce stay unknown. The
+// error is a *dump.Error without file name.
+func Parse(arch dump.Arch, b []byte, base int64) (dump.Registers, error) {
+	c := cursor.New(b, "CONTEXT", base)
+	var r dump.Registers
+	switch arch {
+	case dump.AMD64:
+		r = parseAMD64(c)
+	case dump.X86:
+		r = parseX86(c)
+	case dump.ARM64:
+		r = parseARM64(c)
+	default:
+		c.Fail(dump.UnsupportedFormat, "a CONTEXT of architecture %s is not read", arch)
+	}
+	if c.Err() != nil {
+		return dump.Registers{Arch: arch}, c.Err()
+	}
+	return r, nil
+}
+
+// MinSize returns how many bytes of a CONTEXT must be there for Parse to
+// recover the control and integer registers.
+func MinSize(arch dump.Arch) int {
+	switch arch {
+	case dump.AMD64:
+		return 0x100
+	case dump.X86:
+		return 0xcc
+	case dump.ARM64:
+		return 0x110
+	}
+	return 0
+}
+
+// checkFlags refuses flags of another architecture, which mean that the record
+// is not what its place says.
+func checkFlags(c *cursor.Cursor, flags, want uint32) {
+	if c.Err() == nil && flags&flagArchs != 0 && flags&flagArchs != want {
+		c.Fail(dump.BadRecord, "ContextFlags %#x are of another architecture", flags)
+	}
+}
+
+func setAll(r *dump.Registers, c *cursor.Cursor, size int, regs ...dump.Reg) {
+	for _, reg := range regs {
+		v := c.Pointer(size)
+		if c.Err() == nil {
+			r.Set(reg, v)
+		}
+	}
+}

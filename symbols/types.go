@@ -1,0 +1,47 @@
+// Package symbols finds the images that belong to a dump's modules and gives
+// names to addresses in them.
+//
+// Images come from the dump's own memory or from directories that the user
+// names; a file is used only when its header proves that it is the very image
+// (TimeDateStamp and SizeOfImage). Names come from export tables and, where an
+// export does not reach, from the function starts that .pdata proves.
+package symbols
+
+import "dumptriage/dump"
+
+// SourceKind says where a name came from. Its text is part of the JSON
+// contract.
+type SourceKind string
+
+// The sources of names.
+const (
+	SourceNone   SourceKind = "none"
+	SourceExport SourceKind = "export"
+	SourcePdata  SourceKind = "pdata" // only the function's start is known
+)
+
+// Name is what an address is called.
+type Name struct {
+	Function string // "" when there is none
+	Offset   uint64 // bytes from the function's start to the frame's IP
+	Source   SourceKind
+}
+
+// ImageState says what became of the search for a module's image.
+type ImageState uint8
+
+// Image states.
+const (
+	ImageNotNeeded ImageState = iota // nothing asked for it
+	ImageFromMemory
+	ImageFromFile
+	ImageMissing
+)
+
+// Missing is an image that was needed and not found.
+type Missing struct {
+	Module *dump.Module
+	Key    string   // symbol-store key: time stamp in hexadecimal, then size
+	Tried  []string // places, in the order they were tried
+	Reason string   // why a candidate was refused, "" when there was none
+}

@@ -1,0 +1,159 @@
+// Package triage makes one incident out of one dump, or of a user dump and its
+// kernel companion: it pairs the files, matches their threads, walks both
+// halves of every stack and joins them at the system call.
+//
+// It works on dump.Source values and never on file bytes. What it cannot know
+// it leaves empty and says why; nothing in an Incident is text for people,
+// which is package report's work.
+package triage
+
+import (
+	"dumptriage/dump"
+	"dumptriage/symbols"
+	"dumptriage/unwind"
+)
+
+// Incident is everything that is known after analysis.
+type Incident struct {
+	Inputs  []Input
+	System  dump.System
+	Process dump.Process
+	// Crashing is the index in Threads of the thread that the exception or
+	// bugcheck belongs to, or -1.
+	Crashing int
+	Crash    *Crash
+	BugCheck *BugCheck
+	Threads  []Thread
+	Modules  []*Module // user modules by address, then kernel modules by address
+	Unloaded []dump.Module
+	Handles  []dump.Handle
+	CPUs     []CPU
+	Pairing  *Pairing
+	Missing  []symbols.Missing // images that a walk or a name needed and did not find
+	Errors   []*dump.Error
+}
+
+// Input is one file that was read.
+type Input struct {
+	Path   string
+	Size   int64
+	SHA256 string // hexadecimal, "" when the file was too large to hash by default
+	Format dump.Format
+	Kind   string
+	Flags  []string
+}
+
+// Module is a module with what became of its image and names.
+type Module struct {
+	*dump.Module
+	Image       symbols.ImageState
+	ImagePath   string // file the image was read from; "" when it came from dump memory or not at all
+	UsedInStack bool
+	Named       bool // some frame in it got a name
+}
+
+// Crash is the exception of a user dump.
+type Crash struct {
+	dump.Exception
+	Module      *Module // of the exception address
+	Assertion   string  // text of a Breakpad assertion record, "" none
+	Instruction *Instruction
+	Adjusted    *AdjustedAddress
+}
+
+// Instruction is the decoded instruction at a faulting address.
+type Instruction struct {
+	Text     string // Intel syntax, numbers as decoded
+	Bytes    []byte
+	Accesses []MemoryAccess
+}
+
+// MemoryAccess is one memory operand of an instruction, with its address
+// computed from the registers at the fault.
+type MemoryAccess struct {
+	Address uint64
+	Size    int
+	Write   bool
+	Known   bool // false when a register it needs is unknown
+}
+
+// AdjustedAddress is the address that a fault was really about when the
+// exception record cannot say it.
+type AdjustedAddress struct {
+	Kind    string // "non-canonical" or "null-pointer"
+	Address uint64
+	Offset  uint64 // null-pointer: offset from null
+}
+
+// BugCheck is a kernel dump's bugcheck and who is blamed for it.
+type BugCheck struct {
+	dump.BugCheck
+	Live  bool // the system went on: a live dump
+	Blame *Blame
+}
+
+// Blame names the module held responsible and the rule that chose it.
+type Blame struct {
+	Module     *Module
+	Offset     uint64
+	Symbol     symbols.Name
+	Rule       string
+	Confidence string // high, medium, low
+}
+
+// Pairing says how two files were matched.
+type Pairing struct {
+	User, Kernel string // paths
+	How          string // "given", "beside"
+	PID          uint32
+	Warnings     []string
+}
+
+// Thread is one thread with its halves.
+type Thread struct {
+	dump.Thread       // of the user dump, else of the kernel dump
+	User        *Half // nil when there is none
+	Kernel      *Half // nil when there is none
+	Handler     *Half // the exception thread's own context, when it differs
+	KernelInfo  *dump.KernelThread
+	Stitched    bool
+	Seam        *Seam
+	KernelNote  string // why a thread of the user dump has no kernel half
+}
+
+// Half is one walked half of a stack.
+type Half struct {
+	Frames    []Frame
+	Stop      unwind.Stop
+	Truncated bool
+	Registers dump.Registers // of frame 0
+}
+
+// Frame is one frame with its names.
+type Frame struct {
+	unwind.Frame
+	Module   *Module // nil outside all loaded modules
+	Name     symbols.Name
+	Unloaded []UnloadedHit
+	Capture  bool // put on the stack by the dump's writer
+}
+
+// UnloadedHit says that a frame's address lies where a module had been.
+type UnloadedHit struct {
+	Module *dump.Module
+	Offset uint64
+}
+
+// Seam is the place where a kernel half meets its user half.
+type Seam struct {
+	Rule   string // how the trap frame was found
+	UserIP uint64
+	UserSP uint64
+	Note   string // "not simultaneous: ..." and the like
+}
+
+// CPU is one processor of a kernel dump.
+type CPU struct {
+	dump.CPU
+	Kernel *Half
+}
