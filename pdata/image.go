@@ -1,69 +1,124 @@
 package pdata
 
 import (
+	"cmp"
+	"fmt"
 	"io"
+	"math"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
 
 	"dumptriage/dump"
 )
 
 // Image is a PE image read by RVA, from a file or from dump memory. It is safe
 // for concurrent use.
-type Image struct{}
+type Image struct {
+	name   string
+	h      headers
+	layout layout
+	file   io.ReaderAt // nil for a mapped image
+	size   int64
+	code   []codeRange // executable sections, ascending
 
-// Identity is what tells one build of an image from another.
-type Identity struct {
-	Machine       uint16
-	TimeDateStamp uint32
-	SizeOfImage   uint32
-	CheckSum      uint32
+	functions     functionTable
+	functionsOnce sync.Once
+
+	infos atomic.Pointer[infoCache]
+
+	exports     exportIndex
+	exportsOnce sync.Once
+
+	codeView     dump.CodeView
+	codeViewOnce sync.Once
 }
 
-// ReadIdentity reads just the headers of a PE file.
-func ReadIdentity(r io.ReaderAt, size int64) (Identity, error) { panic("not written yet") }
+type codeRange struct{ begin, end uint32 }
 
-// OpenFile opens an image in file layout.
-func OpenFile(r io.ReaderAt, size int64, name string) (*Image, error) { panic("not written yet") }
+// Identity is what tells one build of an image from another. Two images with
+// equal TimeDateStamp and SizeOfImage are the same for a symbol store.
+type Identity struct {
+	Machine       uint16 // IMAGE_FILE_MACHINE_*
+	TimeDateStamp uint32 // seconds since 1970, or a hash of a reproducible build
+	SizeOfImage   uint32 // bytes
+	CheckSum      uint32 // 0 when the linker set none
+}
 
-// OpenMapped opens an image as it is mapped at base in a dump's memory.
+// Key returns the identity's directory name in a symbol store: the time stamp
+// as eight upper-case hex digits, then the size in lower case.
+func (id Identity) Key() string { return fmt.Sprintf("%08X%x", id.TimeDateStamp, id.SizeOfImage) }
+
+// OpenFile opens an image in file layout. Only its headers are read now. The
+// name is for error messages.
+func OpenFile(r io.ReaderAt, size int64, name string) (*Image, error) {
+	h, err := readHeaders(r, size, fileNT)
+	if err != nil {
+		return nil, withFile(err, name)
+	}
+	im := newImage(h, name)
+	im.layout = newFileLayout(r, size, &im.h)
+	im.file, im.size = r, size
+	return im, nil
+}
+
+// OpenMapped opens an image as it is mapped at base in a dump's memory. Its
+// header page must be there; other pages may be missing.
 func OpenMapped(mem dump.Memory, base uint64, name string) (*Image, error) {
-	panic("not written yet")
+	h, err := readHeaders(headerMemory{mem, base}, math.MaxInt64, parseNT)
+	if err != nil {
+		return nil, withFile(err, name)
+	}
+	im := newImage(h, name)
+	im.layout = &mappedLayout{mem, base, h.id.SizeOfImage}
+	return im, nil
+}
+
+func newImage(h headers, name string) *Image {
+	im := &Image{name: name, h: h}
+	for _, s := range h.table {
+		if s.characteristics&scnMemExecute == 0 {
+			continue
+		}
+		size := s.virtualSize
+		if size == 0 {
+			size = s.rawSize
+		}
+		end := min(uint64(s.rva)+roundUp(uint64(size), pageSize), math.MaxUint32)
+		im.code = append(im.code, codeRange{s.rva, uint32(end)})
+	}
+	slices.SortStableFunc(im.code, func(a, b codeRange) int { return cmp.Compare(a.begin, b.begin) })
+	return im
 }
 
 // Identity returns the image's identity.
-func (im *Image) Identity() Identity { panic("not written yet") }
+func (im *Image) Identity() Identity { return im.h.id }
 
-// ReadRVA reads len(p) bytes at an RVA and returns how many there were.
-func (im *Image) ReadRVA(p []byte, rva uint32) (int, error) { panic("not written yet") }
+// Name returns the name that the image was opened with.
+func (im *Image) Name() string { return im.name }
+
+// ReadRVA reads len(p) bytes at an RVA and returns how many there were. Bytes
+// between a section's data and its virtual size read as zero. An error, a
+// *dump.Error, comes with every short read.
+func (im *Image) ReadRVA(p []byte, rva uint32) (int, error) {
+	n, err := im.layout.read(p, rva)
+	if err != nil {
+		err = withFile(err, im.name)
+	}
+	return n, err
+}
 
 // Executable reports whether an RVA lies in an executable section.
-func (im *Image) Executable(rva uint32) bool { panic("not written yet") }
-
-// CodeView returns the image's debug identity; Signature is "" without one.
-func (im *Image) CodeView() dump.CodeView { panic("not written yet") }
-
-// HasFunctionTable reports whether the image has an exception directory of
-// which at least the first entry can be read.
-func (im *Image) HasFunctionTable() bool { panic("not written yet") }
-
-// Lookup finds the RUNTIME_FUNCTION that covers an RVA. Indirect entries are
-// followed. ok is false when no entry covers it (a leaf function, or no code);
-// the error says that the table, or the part needed, cannot be read.
-func (im *Image) Lookup(rva uint32) (rf RuntimeFunction, ok bool, err error) {
-	panic("not written yet")
+func (im *Image) Executable(rva uint32) bool {
+	_, ok := im.codeRange(rva)
+	return ok
 }
 
-// Primary follows chained unwind information to the function's first entry.
-func (im *Image) Primary(rf RuntimeFunction) RuntimeFunction { panic("not written yet") }
-
-// UnwindInfo decodes the UNWIND_INFO at an RVA. Results are cached.
-func (im *Image) UnwindInfo(rva uint32) (*UnwindInfo, error) { panic("not written yet") }
-
-// Symbol is an exported symbol.
-type Symbol struct {
-	Name string
-	RVA  uint32
+func (im *Image) codeRange(rva uint32) (codeRange, bool) {
+	i := sort.Search(len(im.code), func(i int) bool { return im.code[i].end > rva })
+	if i < len(im.code) && im.code[i].begin <= rva {
+		return im.code[i], true
+	}
+	return codeRange{}, false
 }
-
-// NearestExport returns the exported function at or below an RVA, by the
-// contract's preference when several names share the address.
-func (im *Image) NearestExport(rva uint32) (Symbol, bool) { panic("not written yet") }
