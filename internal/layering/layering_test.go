@@ -1,0 +1,138 @@
+// Package layering holds the test that keeps the project's imports pointing
+// down. It has no other content.
+package layering
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// allowed lists for every package which packages of the project it may import.
+// A package that is not listed fails the test: decide where it belongs first.
+var allowed = map[string][]string{
+	"dump":                   {},
+	"internal/cursor":        {"dump"},
+	"internal/threadcontext": {"dump", "internal/cursor"},
+	"internal/cab":           {"dump", "internal/cursor"},
+	"internal/input":         {"dump", "internal/cursor", "internal/cab"},
+	"minidump":               {"dump", "internal/cursor", "internal/threadcontext"},
+	"kdump":                  {"dump", "internal/cursor", "internal/threadcontext"},
+	"pdata":                  {"dump", "internal/cursor"},
+	"unwind":                 {"dump", "pdata", "internal/cursor", "internal/threadcontext"},
+	"symbols":                {"dump", "pdata", "internal/cursor", "internal/input"},
+	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
+	"report":                 {"dump", "triage", "symbols", "unwind", "report/codes"},
+	"report/codes":           {},
+	"fixtures":               {},
+	"cmd/dumptriage":         {"dump", "minidump", "kdump", "triage", "report", "internal/cursor", "internal/input"},
+	"internal/layering":      {},
+}
+
+// external lists who may import which modules outside the standard library, by
+// prefix. The parsing packages stay free of everything but the PE headers and
+// the disassembler, so that a user of the library pays for nothing else.
+var external = map[string][]string{
+	"pdata":          {"github.com/saferwall/pe"},
+	"unwind":         {"golang.org/x/arch/x86/x86asm"},
+	"triage":         {"golang.org/x/arch/x86/x86asm"},
+	"internal/input": {"github.com/klauspost/compress", "github.com/edsrzf/mmap-go", "golang.org/x/sys"},
+	"cmd/dumptriage": {"github.com/urfave/cli/v2"},
+}
+
+func TestImportsPointDown(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); file != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bench") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || isIgnored(t, file) {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		seen[pkg] = true
+		for _, imp := range imports(t, file) {
+			check(t, pkg, imp, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range []string{"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "triage", "report", "fixtures", "cmd/dumptriage"} {
+		if !seen[pkg] {
+			t.Errorf("package %s was not found: is the test looking at the right tree?", pkg)
+		}
+	}
+}
+
+func check(t *testing.T, pkg, imp, file string) {
+	if inner, ok := strings.CutPrefix(imp, "dumptriage/"); ok {
+		list, known := allowed[pkg]
+		if !known {
+			t.Errorf("%s: package %s is not in the table of layers", file, pkg)
+			return
+		}
+		for _, a := range list {
+			if a == inner || strings.HasPrefix(inner, pkg+"/internal/") {
+				return
+			}
+		}
+		if !strings.HasPrefix(inner, pkg+"/internal/") {
+			t.Errorf("%s: %s imports %s, which is not below it", file, pkg, inner)
+		}
+		return
+	}
+	if !strings.Contains(strings.SplitN(imp, "/", 2)[0], ".") {
+		return // standard library
+	}
+	for _, prefix := range external[pkg] {
+		if imp == prefix || strings.HasPrefix(imp, prefix+"/") {
+			return
+		}
+	}
+	t.Errorf("%s: %s imports %s, which its layer does not allow", file, pkg, imp)
+}
+
+func imports(t *testing.T, file string) []string {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, spec := range f.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, path.Clean(p))
+	}
+	return out
+}
+
+// isIgnored reports whether a file is a generator that no build includes.
+func isIgnored(t *testing.T, file string) bool {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(b), "\npackage ")
+	return strings.Contains(head, "//go:build ignore")
+}
