@@ -1,0 +1,102 @@
+package codes
+
+import "testing"
+
+// Values are those of the public headers and documentation pages.
+func TestException(t *testing.T) {
+	for code, want := range map[uint32]string{
+		0xc0000005: "EXCEPTION_ACCESS_VIOLATION",
+		0xc0000006: "EXCEPTION_IN_PAGE_ERROR",
+		0xc00000fd: "EXCEPTION_STACK_OVERFLOW",
+		0xc0000409: "EXCEPTION_STACK_BUFFER_OVERRUN",
+		0xc0000374: "STATUS_HEAP_CORRUPTION",
+		0xc000000d: "STATUS_INVALID_PARAMETER",
+		0xc0000420: "STATUS_ASSERTION_FAILURE",
+		0xc0000602: "STATUS_FAIL_FAST_EXCEPTION",
+		0xc0000135: "STATUS_DLL_NOT_FOUND",
+		0xc000013a: "STATUS_CONTROL_C_EXIT",
+		0x80000003: "EXCEPTION_BREAKPOINT",
+		0x80000004: "EXCEPTION_SINGLE_STEP",
+		0x4000001f: "STATUS_WX86_BREAKPOINT",
+		0x40000015: "STATUS_FATAL_APP_EXIT",
+		0x40010005: "DBG_CONTROL_C",
+		0x40010006: "DBG_PRINTEXCEPTION_C",
+		0xe06d7363: "Unhandled C++ Exception",
+		0xe0434352: "CLR_EXCEPTION",
+		0xe0434f4d: "COMPLUS_EXCEPTION",
+		0x0eedfade: "DELPHI_EXCEPTION",
+		0x20474343: "STATUS_GCC_THROW",
+		0x406d1388: "MS_VC_EXCEPTION",
+		0xe0001234: "", // raised by a program: no name of its own
+		0:          "",
+		0xffffffff: "",
+	} {
+		if got := Exception(code); got != want {
+			t.Errorf("Exception(%#x) = %q, want %q", code, got, want)
+		}
+	}
+	if got := NTStatus(0xc0000005); got != "STATUS_ACCESS_VIOLATION" {
+		t.Errorf("NTStatus(0xc0000005) = %q", got)
+	}
+}
+
+func TestFastFail(t *testing.T) {
+	for sub, want := range map[uint32]string{
+		0: "FAST_FAIL_LEGACY_GS_VIOLATION", 2: "FAST_FAIL_STACK_COOKIE_CHECK_FAILURE", 3: "FAST_FAIL_CORRUPT_LIST_ENTRY",
+		7: "FAST_FAIL_FATAL_APP_EXIT", 10: "FAST_FAIL_GUARD_ICALL_CHECK_FAILURE", 65: "FAST_FAIL_CAST_GUARD",
+		71: "FAST_FAIL_ASAN_ERROR", 15: "", 0xffffffff: "FAST_FAIL_INVALID_FAST_FAIL_CODE",
+	} {
+		if got := FastFail(sub); got != want {
+			t.Errorf("FastFail(%d) = %q, want %q", sub, got, want)
+		}
+	}
+}
+
+func TestBugCheck(t *testing.T) {
+	for code, want := range map[uint32]struct {
+		name string
+		live bool
+	}{
+		0x0a:       {"IRQL_NOT_LESS_OR_EQUAL", false},
+		0x4a:       {"IRQL_GT_ZERO_AT_SYSTEM_SERVICE", false},
+		0x7e:       {"SYSTEM_THREAD_EXCEPTION_NOT_HANDLED", false},
+		0x1000007e: {"SYSTEM_THREAD_EXCEPTION_NOT_HANDLED", false}, // the minidump bit
+		0x133:      {"DPC_WATCHDOG_VIOLATION", false},
+		0x161:      {"LIVE_SYSTEM_DUMP", true},
+		0x193:      {"VIDEO_DXGKRNL_LIVEDUMP", true},
+		0x1cc:      {"EXRESOURCE_TIMEOUT_LIVEDUMP", true},
+		0x144:      {"BUGCODE_USB3_DRIVER", false}, // used for both
+		0xdeaddead: {"MANUALLY_INITIATED_CRASH1", false},
+		0xc000021a: {"STATUS_SYSTEM_PROCESS_TERMINATED", false},
+		0x7777:     {"", false},
+		0x10007777: {"", false},
+	} {
+		name, _, live := BugCheck(code)
+		if name != want.name || live != want.live {
+			t.Errorf("BugCheck(%#x) = %q, live %v; want %q, %v", code, name, live, want.name, want.live)
+		}
+	}
+	_, p, _ := BugCheck(0x1000008e)
+	if p[2] != "trap frame" || p[3] != "" {
+		t.Errorf("parameters of 0x8e: %q", p)
+	}
+}
+
+// State 5 and reason 0 are what the debugger calls WAIT (Executive).
+func TestThreadStates(t *testing.T) {
+	if ThreadState(5) != "Waiting" || ThreadState(2) != "Running" || ThreadState(0xff) != "" {
+		t.Error("thread states", ThreadState(5), ThreadState(2), ThreadState(0xff))
+	}
+	if WaitReason(0) != "Executive" || WaitReason(6) != "UserRequest" || WaitReason(15) != "WrQueue" || WaitReason(37) != "WrAlertByThreadId" || WaitReason(99) != "" {
+		t.Error("wait reasons", WaitReason(0), WaitReason(6), WaitReason(15), WaitReason(37), WaitReason(99))
+	}
+}
+
+func BenchmarkException(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if Exception(0xc0000374) == "" {
+			b.Fatal("unknown")
+		}
+	}
+}
