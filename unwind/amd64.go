@@ -1,0 +1,257 @@
+package unwind
+
+import (
+	"fmt"
+
+	"dumptriage/dump"
+)
+
+// Offsets in the machine frame that the processor pushes on an interrupt or
+// exception: rip, cs, eflags, rsp, ss.
+const (
+	machCS     = 8
+	machEFlags = 16
+	machRSP    = 24
+	machSS     = 32
+
+	trapFrameRip = 0x168 // of the machine frame within a KTRAP_FRAME
+	ring3        = 3     // privilege bits of a code selector
+)
+
+// stepAMD64 applies the best rule for the frame, and falls back to heuristics
+// when it has none or its answer cannot be right.
+func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
+	if stop, end := w.bounds(f, opt); end {
+		return stop, false
+	}
+	if opt.EntryProved != "" && f.exact() {
+		return w.stepEntry(regs, f, opt)
+	}
+	s := w.site(f.Lookup)
+	if s.kind == siteUnresolved {
+		w.resolve(s)
+	}
+	var stop Stop
+	switch {
+	case f.exact() && w.nullCall(s, opt):
+		return w.stepNullCall(regs, f, opt)
+	case s.kind == sitePdata && f.exact():
+		return w.stepStopped(regs, f, s, opt)
+	case s.kind == sitePdata:
+		t, stop := w.undo(regs, f, s, opt)
+		if stop.Reason == "" {
+			stop = w.check(t, f, opt)
+		}
+		return w.land(regs, f, opt, t, stop)
+	case s.kind == siteLeaf:
+		t, stop := w.leaf(f)
+		if stop.Reason == "" && w.arrive(t, f, opt) == proofNo {
+			stop = Stop{StopNoUnwindData, fmt.Sprintf("%s: no function table entry covers %#x, and %#x is no return address", w.name(w.site(f.Lookup)), f.Lookup, t.ip)}
+		}
+		return w.land(regs, f, opt, t, stop)
+	default:
+		stop = w.lack(s)
+	}
+	return w.fallback(regs, f, opt, stop)
+}
+
+// bounds ends the walk of a stack that has no room for a caller.
+func (w *Walker) bounds(f *Frame, opt *Options) (Stop, bool) {
+	if opt.StackBase != 0 && f.SP >= opt.StackBase {
+		return Stop{StopEndOfStack, "the stack's base is reached"}, true
+	}
+	return Stop{}, false
+}
+
+// target is where a rule leads.
+type target struct {
+	ip, sp  uint64
+	method  Method
+	machine bool   // by a machine frame
+	user    bool   // a machine frame of ring 3 that ends the kernel half
+	detail  string // remark for the frame
+}
+
+// undo undoes the prolog. regs are changed as it goes.
+func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (target, Stop) {
+	sp := f.SP
+	base, haveBase := regs.Get(s.rule.baseReg)
+	base -= uint64(s.rule.baseOff)
+	for _, u := range s.rule.ops {
+		switch u.op {
+		case undoAlloc:
+			sp += uint64(u.val)
+		case undoPop:
+			w.restore(regs, u.reg, sp)
+			sp += 8
+		case undoFrame:
+			v, known := regs.Get(u.reg)
+			if !known {
+				return target{}, Stop{StopNoUnwindData, fmt.Sprintf("%s: the function's frame register %s is not known here", w.name(s), w.arch.RegName(u.reg))}
+			}
+			sp = v - uint64(u.val)
+		case undoSave:
+			if haveBase {
+				w.restore(regs, u.reg, base+uint64(u.val))
+			} else {
+				regs.Forget(u.reg)
+			}
+		case undoSaveXMM:
+			w.restoreXMM(regs, int(u.reg), base+uint64(u.val), haveBase)
+		case undoMachine:
+			return w.machineFrame(regs, sp+uint64(u.val), opt)
+		}
+	}
+	return w.ret(sp, MethodPdata)
+}
+
+// ret pops the return address.
+func (w *Walker) ret(sp uint64, method Method) (target, Stop) {
+	ip, ok := w.stack.Uint64(sp)
+	if !ok {
+		return target{}, missing(sp)
+	}
+	return target{ip: ip, sp: sp + 8, method: method}, Stop{}
+}
+
+// restore reloads a register from where it was saved; where that is not in the
+// dump the register becomes unknown.
+func (w *Walker) restore(regs *dump.Registers, reg dump.Reg, va uint64) {
+	if v, ok := w.stack.Uint64(va); ok {
+		regs.Set(reg, v)
+	} else {
+		regs.Forget(reg)
+	}
+}
+
+func (w *Walker) restoreXMM(regs *dump.Registers, n int, va uint64, haveBase bool) {
+	if haveBase {
+		lo, ok1 := w.stack.Uint64(va)
+		hi, ok2 := w.stack.Uint64(va + 8)
+		if ok1 && ok2 {
+			regs.SetXMM(n, dump.XMM{lo, hi})
+			return
+		}
+	}
+	regs.ForgetXMM(n)
+}
+
+// machineFrame takes the interrupted context from a machine frame at va. It
+// replaces rip and rsp; in a kernel walk a ring 3 selector ends the half, with
+// regs then holding the user-mode registers.
+func (w *Walker) machineFrame(regs *dump.Registers, va uint64, opt *Options) (target, Stop) {
+	t := target{method: MethodMachineFrame, machine: true}
+	var ok1, ok2, ok3, ok4 bool
+	var cs, eflags, ss uint64
+	t.ip, ok1 = w.stack.Uint64(va)
+	cs, ok2 = w.stack.Uint64(va + machCS)
+	eflags, ok3 = w.stack.Uint64(va + machEFlags)
+	t.sp, ok4 = w.stack.Uint64(va + machRSP)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return t, missing(va)
+	}
+	cs &= 0xffff
+	if cs == 0 {
+		return t, Stop{StopBadUnwindInfo, fmt.Sprintf("the machine frame at %#x has no code selector", va)}
+	}
+	t.user = opt.Kernel && cs&ring3 == ring3
+	if t.user && (t.ip < lowestUser || t.ip > highestUser || t.sp < lowestUser || t.sp > highestUser) {
+		return t, Stop{StopBadUnwindInfo, fmt.Sprintf("the machine frame at %#x says user mode with rip %#x, rsp %#x", va, t.ip, t.sp)}
+	}
+	regs.ForgetVolatile()
+	regs.Set(dump.RegCS, cs)
+	regs.Set(dump.RegEFlags, eflags&0xffffffff)
+	if ss, ok1 = w.stack.Uint64(va + machSS); ok1 {
+		regs.Set(dump.RegSS, ss&0xffff)
+	} else {
+		regs.Forget(dump.RegSS)
+	}
+	if t.user {
+		regs.SetPC(t.ip)
+		regs.SetSP(t.sp)
+		w.seam = seam{va - trapFrameRip, MethodMachineFrame}
+	}
+	return t, Stop{}
+}
+
+// leaf is the rule for functions without an entry: they change no preserved
+// register, the stack pointer included.
+func (w *Walker) leaf(f *Frame) (target, Stop) {
+	return w.ret(f.SP, MethodLeaf)
+}
+
+// check tells a target that cannot be right.
+func (w *Walker) check(t target, f *Frame, opt *Options) Stop {
+	switch {
+	case t.user:
+		return Stop{}
+	case t.machine:
+		return w.checkMachine(t)
+	case t.sp < f.SP+8 || f.SP+8 < f.SP:
+		return Stop{StopNoProgress, fmt.Sprintf("the caller's rsp %#x would not lie above %#x", t.sp, f.SP)}
+	case opt.StackBase != 0 && t.sp > opt.StackBase:
+		return Stop{StopNoProgress, fmt.Sprintf("the caller's rsp %#x would lie beyond the stack's base %#x", t.sp, opt.StackBase)}
+	case opt.TrapFrame != 0 && opt.Kernel && f.SP < opt.TrapFrame && t.sp > opt.bodySP():
+		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address at %#x would lie past the system service's frame", t.sp-8)}
+	case t.ip == 0:
+		return Stop{}
+	case !w.plausible(t.ip, opt):
+		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address %#x at %#x is no code address", t.ip, t.sp-8)}
+	}
+	if w.site(t.ip - 1).notCode() {
+		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address %#x at %#x is not executable", t.ip, t.sp-8)}
+	}
+	return Stop{}
+}
+
+// checkMachine is check after a machine frame. Its rip may be anything, as a
+// wild jump is what exceptions are made of, but its stack must be there.
+func (w *Walker) checkMachine(t target) Stop {
+	if t.ip == 0 && t.sp == 0 {
+		return Stop{}
+	}
+	if _, ok := w.stack.Uint64(t.sp); !ok {
+		return Stop{StopBadUnwindInfo, fmt.Sprintf("the machine frame's rsp %#x is not in the dump", t.sp)}
+	}
+	return Stop{}
+}
+
+// arrive is check followed by the question whether a CALL precedes the target.
+func (w *Walker) arrive(t target, f *Frame, opt *Options) proof {
+	if w.check(t, f, opt).Reason != "" {
+		return proofNo
+	}
+	if t.ip == 0 {
+		return proofYes
+	}
+	return w.callBefore(w.site(t.ip-1), t.ip)
+}
+
+// land makes the target the new frame, or goes on to the heuristics when the
+// rule failed.
+func (w *Walker) land(regs *dump.Registers, f *Frame, opt *Options, t target, stop Stop) (Stop, bool) {
+	switch {
+	case stop.Reason != "":
+		return w.fallback(regs, f, opt, stop)
+	case t.user:
+		return Stop{StopTrapFrame, ""}, false
+	case t.machine && t.ip == 0 && t.sp == 0:
+		return Stop{StopEndOfStack, "the machine frame is empty"}, false
+	case t.machine:
+		w.unproven = 0
+		regs.SetPC(t.ip)
+		regs.SetSP(t.sp)
+		*f = Frame{IP: t.ip, Lookup: t.ip, SP: t.sp, Trust: TrustCFI, Method: t.method, Detail: t.detail}
+		f.FP, f.HasFP = regs.Get(dump.RBP)
+		return Stop{}, true
+	case t.ip == 0:
+		return Stop{StopEndOfStack, ""}, false
+	}
+	w.unproven = 0
+	w.caller(regs, f, t.ip, t.sp, TrustCFI, t.method, t.detail)
+	if opt.Kernel && opt.TrapFrame != 0 && t.sp == opt.bodySP() {
+		regs.Set(dump.RBP, opt.stubRBP()) // known from the frame's place, whatever was recovered
+		f.FP, f.HasFP = opt.stubRBP(), true
+	}
+	return Stop{}, true
+}

@@ -1,0 +1,153 @@
+package unwind
+
+import (
+	"fmt"
+
+	"dumptriage/dump"
+)
+
+const (
+	// Frame pointers need not point at the saved rbp: Windows compilers set
+	// them up to 240 bytes into the frame.
+	maxRBPOffset  = 240
+	rbpOffsetStep = 16
+
+	trustedScan   = 160 // words scanned from a frame that is certain
+	untrustedScan = 40  // and from one that is itself a guess
+	maxUnproven   = 32  // scan frames in a row without proof
+)
+
+// fallback finds a caller without unwind data; why is what kept it from being
+// used, and the reason to stop when nothing is found.
+func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
+	seam := opt.Kernel && opt.TrapFrame != 0
+	if seam && f.SP >= opt.bodySP() {
+		return w.stopAtTrapFrame(regs, opt, why)
+	}
+	if why.Reason == StopStackMissing && !seam {
+		return why, false
+	}
+	if seam && f.SP+exceptionFrame == opt.bodySP() {
+		if stop, ok := w.stepTrapSlot(regs, f, opt, why); ok {
+			return stop, ok
+		}
+	}
+	if w.rbpAllowed(f) {
+		if g, ok := w.followRBP(f, opt, why); ok {
+			w.guessed(regs, f, g)
+			return Stop{}, true
+		}
+	}
+	stop, ok := w.stepScan(regs, f, opt, why)
+	if !ok && seam {
+		return w.stepTrapSlot(regs, f, opt, why)
+	}
+	return stop, ok
+}
+
+// rbpAllowed reports whether rbp may be taken for a frame pointer: not in
+// images whose unwind data says how they use it.
+func (w *Walker) rbpAllowed(f *Frame) bool {
+	kind := w.resolved(f.Lookup).kind
+	return f.HasFP && (kind == siteOutside || kind == siteNoImage || kind == siteNoTable)
+}
+
+// followRBP tries rbp as a frame pointer at the customary distances from the
+// saved rbp.
+func (w *Walker) followRBP(f *Frame, opt *Options, why Stop) (guess, bool) {
+	if f.FP < f.SP || f.FP&7 != 0 || !opt.holds(f.FP, 8) {
+		return guess{}, false
+	}
+	for off := uint64(0); off <= maxRBPOffset; off += rbpOffsetStep {
+		at := f.FP + off
+		if at < f.FP || !opt.holds(at, 16) || !opt.belowTrapSlot(at+8) {
+			break
+		}
+		next, ok1 := w.stack.Uint64(at)
+		ip, ok2 := w.stack.Uint64(at + 8)
+		if !ok1 || !ok2 {
+			break
+		}
+		if next <= f.FP || next <= at || next&7 != 0 || !opt.holds(next, 8) || !w.onStack(next, opt) {
+			continue
+		}
+		p := w.candidate(ip, opt)
+		if p == proofNo {
+			continue
+		}
+		g := guess{ip: ip, sp: at + 16, fp: next, hasFP: true, trust: TrustFramePointer, method: MethodRBP, detail: why.Detail}
+		if p == proofUnknown {
+			g.detail += "; no code bytes to check the call"
+		}
+		return g, true
+	}
+	return guess{}, false
+}
+
+// onStack reports whether va is stack: within the known bounds or, without
+// them, at least readable.
+func (w *Walker) onStack(va uint64, opt *Options) bool {
+	if opt.StackBase != 0 {
+		return opt.holds(va, 8)
+	}
+	_, ok := w.word(va)
+	return ok
+}
+
+// stepScan looks for the next word on the stack that is a return address.
+func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
+	if w.unproven >= maxUnproven {
+		return Stop{StopLimit, fmt.Sprintf("%d frames found without proof; %s", maxUnproven, why.Detail)}, false
+	}
+	words := untrustedScan
+	if f.Trust == TrustContext || f.Trust == TrustCFI {
+		words = trustedScan
+	}
+	size := uint64(w.arch.PointerSize())
+	for at := f.SP; words > 0 && at+size > at && opt.holds(at, size) && opt.belowTrapSlot(at); at, words = at+size, words-1 {
+		ip, ok := w.word(at)
+		if !ok {
+			if at == f.SP {
+				return missing(at), false
+			}
+			break
+		}
+		p := w.candidate(ip, opt)
+		if p == proofNo {
+			continue
+		}
+		g := guess{ip: ip, sp: at + size, trust: TrustScan, method: MethodScan, detail: why.Detail}
+		if p == proofUnknown {
+			w.unproven++
+			g.detail += "; unproven: no code bytes to check the call"
+		} else {
+			w.unproven = 0
+		}
+		if w.arch == dump.X86 {
+			g.fp, g.hasFP = w.savedEBP(f, opt, at)
+		}
+		w.guessed(regs, f, g)
+		return Stop{}, true
+	}
+	return why, false
+}
+
+// candidate reports whether v can be a return address: in code, and preceded by
+// a CALL as far as code bytes tell. Outside modules only proof will do.
+func (w *Walker) candidate(v uint64, opt *Options) proof {
+	if !w.plausible(v, opt) || (opt.StackBase != 0 && v >= opt.StackLimit && v < opt.StackBase) {
+		return proofNo
+	}
+	s := w.site(v - 1)
+	if s.notCode() || s.inHeaders() {
+		return proofNo
+	}
+	if !s.inModule() && !s.exec {
+		return proofNo
+	}
+	p := w.callBefore(s, v)
+	if p == proofUnknown && !s.inModule() {
+		return proofNo
+	}
+	return p
+}

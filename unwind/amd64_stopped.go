@@ -1,0 +1,155 @@
+package unwind
+
+import (
+	"bytes"
+	"fmt"
+
+	"dumptriage/dump"
+)
+
+// stepStopped unwinds a frame that stands at any instruction: it may be in an
+// epilog, which the unwind data of version 1 does not describe.
+func (w *Walker) stepStopped(regs *dump.Registers, f *Frame, s *site, opt *Options) (Stop, bool) {
+	saved := *regs
+	e, detail := w.epilog(s, false)
+	t, stop := w.runStopped(regs, f, s, e, opt)
+	if stop.Reason == "" {
+		stop = w.check(t, f, opt)
+	}
+	if stop.Reason == StopBadUnwindInfo && e.kind == epilogNone {
+		// Some compilers put instructions into epilogs that the documented
+		// forms lack. Only a return address that cannot be right lets them in.
+		if e, _ = w.epilog(w.resolved(f.Lookup), true); e.kind != epilogNone {
+			again := saved
+			if u, bad := w.runEpilog(&again, f, e, opt); bad.Reason == "" && w.check(u, f, opt).Reason == "" {
+				*regs, t, stop = again, u, Stop{}
+				detail = "the epilog is not of a documented form"
+			}
+		}
+	}
+	t.detail = detail
+	return w.land(regs, f, opt, t, stop)
+}
+
+func (w *Walker) runStopped(regs *dump.Registers, f *Frame, s *site, e epilog, opt *Options) (target, Stop) {
+	if e.kind == epilogNone {
+		return w.undo(regs, f, s, opt)
+	}
+	return w.runEpilog(regs, f, e, opt)
+}
+
+// resolved is site with its rule.
+func (w *Walker) resolved(addr uint64) *site {
+	s := w.site(addr)
+	w.resolve(s)
+	return s
+}
+
+// epilog finds out whether a site stands in an epilog. The remark says what
+// kept it from knowing.
+func (w *Walker) epilog(s *site, relaxed bool) (e epilog, remark string) {
+	info, err := s.image.UnwindInfo(s.rf.UnwindInfo)
+	if err != nil {
+		return epilog{}, ""
+	}
+	if info.Version == 2 {
+		if len(info.Epilogs) == 0 && info.EpilogSize == 0 && !relaxed {
+			return epilog{}, ""
+		}
+		if !relaxed {
+			return epilogV2(s, info), ""
+		}
+	}
+	code, remark := w.epilogCode(s)
+	return matchEpilog(code, s, info, relaxed), remark
+}
+
+// epilogCode returns the instructions at a site. Where the dump's differ from
+// the image's (a breakpoint, a hook) the image's are what the unwind data
+// describes.
+func (w *Walker) epilogCode(s *site) (code []byte, remark string) {
+	n, _ := w.space.ReadAt(w.code[:], s.addr)
+	m := readImage(w.other[:], s, s.addr)
+	switch {
+	case n == 0 && m == 0:
+		return nil, "no code bytes at hand to tell an epilog"
+	case m == 0:
+		return w.code[:n], ""
+	case n == 0:
+		return w.other[:m], ""
+	}
+	if both := min(n, m); !bytes.Equal(w.code[:both], w.other[:both]) {
+		return w.other[:m], "the code is patched in memory; the image's was used"
+	}
+	if m > n {
+		return w.other[:m], ""
+	}
+	return w.code[:n], ""
+}
+
+// runEpilog does the rest of an epilog.
+func (w *Walker) runEpilog(regs *dump.Registers, f *Frame, e epilog, opt *Options) (target, Stop) {
+	sp := f.SP
+	if e.fromReg != dump.RSP {
+		v, known := regs.Get(e.fromReg)
+		if !known {
+			return target{}, Stop{StopNoUnwindData, fmt.Sprintf("the frame register %s is not known in the epilog", w.arch.RegName(e.fromReg))}
+		}
+		sp = v
+	}
+	sp += e.add
+	for _, reg := range e.pops[:e.popCount] {
+		w.restore(regs, reg, sp)
+		sp += 8
+	}
+	sp += e.flags
+	if e.machine {
+		return w.machineFrame(regs, sp, opt)
+	}
+	t, stop := w.ret(sp, MethodEpilog)
+	t.sp += e.args
+	return t, stop
+}
+
+// nullCall reports that a frame stands where no code can be: a call through a
+// null or wild pointer. Only its return address says where it came from.
+func (w *Walker) nullCall(s *site, opt *Options) bool {
+	if s.inModule() {
+		return false
+	}
+	return !w.plausible(s.addr, opt) || s.notCode()
+}
+
+// stepNullCall unwinds a call to where no code is: nothing but the call has
+// happened, so the return address is on top of the stack.
+func (w *Walker) stepNullCall(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
+	where := f.IP
+	why := Stop{StopNoUnwindData, fmt.Sprintf("%#x is not code", where)}
+	t, stop := w.leaf(f)
+	if stop.Reason != "" {
+		return stop, false
+	}
+	if t.ip == 0 {
+		return w.fallback(regs, f, opt, why)
+	}
+	switch p := w.arrive(t, f, opt); {
+	case p == proofYes:
+		t.detail = fmt.Sprintf("called %#x, which is not code", where)
+		return w.land(regs, f, opt, t, Stop{})
+	case p == proofUnknown && w.site(t.ip-1).inModule() && !w.site(t.ip-1).inHeaders():
+		w.caller(regs, f, t.ip, t.sp, TrustScan, MethodLeaf, fmt.Sprintf("called %#x, which is not code; no code bytes to prove the call", where))
+		return Stop{}, true
+	}
+	return w.fallback(regs, f, opt, why)
+}
+
+// stepEntry unwinds a frame that is known to stand at its function's first
+// instruction.
+func (w *Walker) stepEntry(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
+	t, stop := w.leaf(f)
+	if stop.Reason == "" {
+		stop = w.check(t, f, opt)
+	}
+	t.detail = opt.EntryProved
+	return w.land(regs, f, opt, t, stop)
+}

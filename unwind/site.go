@@ -1,0 +1,163 @@
+package unwind
+
+import (
+	"fmt"
+
+	"dumptriage/dump"
+	"dumptriage/pdata"
+)
+
+const (
+	siteBits  = 10
+	siteCount = 1 << siteBits
+	codeBytes = 64 // longest epilog looked at
+	headers   = 0x1000
+)
+
+// siteKind says which rule serves a code address.
+type siteKind uint8
+
+const (
+	siteUnresolved siteKind = iota
+	siteOutside             // in no module
+	siteNoImage             // in a module of which no image is at hand
+	siteNoTable             // in an image whose function table is absent or unreadable
+	siteNotCode             // in an image, outside its executable sections
+	siteLeaf                // in code that no entry of the table covers
+	sitePdata               // covered, and its unwind data compiled
+	siteBad                 // covered, but its unwind data makes no sense
+)
+
+// site is what is known of one code address. It is filled step by step, as
+// most addresses are only ever asked whether they are code.
+type site struct {
+	addr      uint64
+	valid     bool
+	exec      bool
+	execKnown bool
+	kind      siteKind
+	call      proof
+	image     image
+	base      uint64
+	module    *dump.Module // nil when in no module, or when image is set
+	rf        pdata.RuntimeFunction
+	err       error
+	rule      rule
+}
+
+// site returns what is known of a code address. The pointer is good until the
+// next call.
+func (w *Walker) site(addr uint64) *site {
+	s := &w.sites[addr*0x9e3779b97f4a7c15>>(64-siteBits)]
+	if s.valid && s.addr == addr {
+		return s
+	}
+	w.locate(s, addr)
+	return s
+}
+
+func (w *Walker) locate(s *site, addr uint64) {
+	*s = site{addr: addr, valid: true, rule: rule{ops: s.rule.ops[:0]}}
+	if s.image, s.base = w.find(addr); s.image != nil && (addr < s.base || addr-s.base > 0xffffffff) {
+		s.image = nil
+	}
+	if s.image != nil {
+		s.exec, s.execKnown = s.image.Executable(uint32(addr-s.base)), true
+		return
+	}
+	s.module, _ = w.space.Module(addr)
+	s.exec, s.execKnown = w.space.Executable(addr)
+}
+
+// resolve finds out which rule serves the site.
+func (w *Walker) resolve(s *site) {
+	switch {
+	case s.kind != siteUnresolved:
+	case s.image == nil && s.module == nil:
+		s.kind = siteOutside
+	case s.image == nil:
+		s.kind = siteNoImage
+	case !s.exec:
+		s.kind = siteNotCode
+	case !s.image.HasFunctionTable():
+		s.kind = siteNoTable
+	default:
+		w.resolveTable(s)
+	}
+}
+
+func (w *Walker) resolveTable(s *site) {
+	rf, ok, err := s.image.Lookup(uint32(s.addr - s.base))
+	switch {
+	case err != nil:
+		s.kind, s.err = siteNoTable, err
+	case !ok:
+		s.kind = siteLeaf
+	default:
+		s.rf = rf
+		if s.err = s.rule.compile(s.image, rf, uint32(s.addr-s.base)); s.err != nil {
+			s.kind = siteBad
+		} else {
+			s.kind = sitePdata
+		}
+	}
+}
+
+// notCode reports that an address is known not to hold code.
+func (s *site) notCode() bool { return s.execKnown && !s.exec }
+
+// inModule reports whether the site lies in a loaded module.
+func (s *site) inModule() bool { return s.image != nil || s.module != nil }
+
+// inHeaders reports whether the site lies in the headers of a module.
+func (s *site) inHeaders() bool {
+	if s.image != nil {
+		return s.addr-s.base < headers && s.notCode()
+	}
+	return s.module != nil && s.addr-s.module.Base < headers
+}
+
+// lack says why no unwind data serves the site.
+func (w *Walker) lack(s *site) Stop {
+	switch s.kind {
+	case siteNoImage:
+		return Stop{StopNoUnwindData, s.module.Name() + ": no image at hand"}
+	case siteNoTable:
+		if s.err != nil {
+			return Stop{StopNoUnwindData, fmt.Sprintf("%s: function table cannot be read: %v", w.name(s), s.err)}
+		}
+		return Stop{StopNoUnwindData, w.name(s) + ": the image has no function table that can be read"}
+	case siteNotCode:
+		return Stop{StopNoUnwindData, fmt.Sprintf("%s: %#x is not in an executable section", w.name(s), s.addr)}
+	case siteBad:
+		return Stop{StopBadUnwindInfo, fmt.Sprintf("%s: function at RVA %#x: %v", w.name(s), s.rf.Begin, s.err)}
+	}
+	return Stop{StopNoUnwindData, fmt.Sprintf("%#x lies in no module", s.addr)}
+}
+
+func (w *Walker) name(s *site) string {
+	if m, ok := w.space.Module(s.addr); ok {
+		return m.Name()
+	}
+	return fmt.Sprintf("image at %#x", s.base)
+}
+
+// readCode reads up to len(p) instruction bytes at va and returns how many
+// there were: from the dump, else from the image.
+func (w *Walker) readCode(p []byte, s *site, va uint64) int {
+	n, _ := w.space.ReadAt(p, va)
+	if n < len(p) && s.image != nil && va >= s.base {
+		if m := readImage(p[n:], s, va+uint64(n)); m > 0 {
+			n += m
+		}
+	}
+	return n
+}
+
+func readImage(p []byte, s *site, va uint64) int {
+	if s.image == nil || va < s.base || va-s.base > 0xffffffff {
+		return 0
+	}
+	n, _ := s.image.ReadRVA(p, uint32(va-s.base))
+	return n
+}

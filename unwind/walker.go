@@ -1,0 +1,240 @@
+// Package unwind rebuilds call stacks: registers in, registers out. It does no
+// input or output of its own; memory, modules and images come through a Space.
+//
+// Sources: Microsoft's public documentation of x64 exception handling
+// (RUNTIME_FUNCTION, UNWIND_INFO versions 1 and 2, the rules for epilogs), of
+// the x64 and ARM64 calling conventions, and of CONTEXT and KTRAP_FRAME in
+// public headers and symbols; what is not documented was measured on dumps.
+//
+// Everything is untrusted: stacks, registers, code bytes and unwind data. A
+// walk always ends: the stack pointer must rise with every frame except across
+// a machine frame, whose number is capped, as are frames, scanned words and
+// unwind operations. A frame is marked with the rule that found it, and a rule
+// whose answer cannot be code is given up for a weaker one that says so.
+package unwind
+
+import (
+	"fmt"
+	"slices"
+
+	"dumptriage/dump"
+	"dumptriage/pdata"
+)
+
+// maxSwitches caps the machine frames of one walk: they alone may move the
+// stack pointer down, and so could return to where the walk has been.
+const maxSwitches = 32
+
+// image is what unwinding needs of a *pdata.Image.
+type image interface {
+	ReadRVA(p []byte, rva uint32) (int, error)
+	Executable(rva uint32) bool
+	HasFunctionTable() bool
+	Lookup(rva uint32) (pdata.RuntimeFunction, bool, error)
+	Primary(rf pdata.RuntimeFunction) pdata.RuntimeFunction
+	UnwindInfo(rva uint32) (*pdata.UnwindInfo, error)
+}
+
+// Walker walks stacks in one Space. It remembers what it learned about code
+// addresses, so it should be used for many threads; it is not safe for
+// concurrent use.
+type Walker struct {
+	space Space
+	arch  dump.Arch
+	find  func(va uint64) (image, uint64)
+	stack *dump.Window
+	sites []site
+	code  [codeBytes]byte // scratch for instructions
+	other [codeBytes]byte // scratch for the same instructions from the image
+	trap  [0x190]byte     // scratch for a KTRAP_FRAME
+	frame []Frame         // scratch for the walk under way
+
+	unproven int // scan frames in a row that no code bytes confirmed
+	seam     seam
+}
+
+// seam is where a kernel walk met user mode.
+type seam struct {
+	trapFrame uint64
+	method    Method
+}
+
+// New returns a Walker over a space of the given architecture.
+func New(space Space, arch dump.Arch) *Walker {
+	return newWalker(space, arch, func(va uint64) (image, uint64) {
+		if im, base := space.Image(va); im != nil {
+			return im, base
+		}
+		return nil, 0
+	})
+}
+
+func newWalker(space Space, arch dump.Arch, find func(uint64) (image, uint64)) *Walker {
+	return &Walker{space: space, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
+}
+
+// Walk walks the stack that regs describe, innermost frame first. It always
+// returns; Stack.Stop says why it went no further.
+func (w *Walker) Walk(regs dump.Registers, opt Options) Stack {
+	w.unproven, w.seam = 0, seam{}
+	regs.Arch = w.arch
+	f, stop, ok := w.first(&regs, &opt)
+	if !ok {
+		return Stack{Stop: stop}
+	}
+	limit := opt.MaxFrames
+	if limit <= 0 {
+		limit = DefaultMaxFrames
+	}
+	frames := append(w.frame[:0], f)
+	truncated := false
+	for switches := 0; ; {
+		if stop, ok = w.Step(&regs, &f, &opt); !ok {
+			break
+		}
+		if len(frames) >= limit {
+			truncated, stop = true, Stop{StopLimit, fmt.Sprintf("more than %d frames", limit)}
+			break
+		}
+		frames = append(frames, f)
+		opt.EntryProved = ""
+		if f.Method == MethodMachineFrame {
+			if switches++; switches > maxSwitches {
+				stop = Stop{StopLimit, fmt.Sprintf("more than %d machine frames", maxSwitches)}
+				break
+			}
+			opt.forgetBounds(f.SP)
+		}
+	}
+	w.frame = frames
+	st := Stack{Frames: slices.Clone(frames), Stop: stop, Truncated: truncated}
+	if stop.Reason == StopTrapFrame {
+		st.User, st.TrapFrame, st.UserMethod = regs, w.seam.trapFrame, w.seam.method
+	}
+	return st
+}
+
+// first makes frame 0.
+func (w *Walker) first(regs *dump.Registers, opt *Options) (Frame, Stop, bool) {
+	switch w.arch {
+	case dump.AMD64, dump.X86, dump.ARM64:
+	default:
+		return Frame{}, Stop{StopNoUnwindData, fmt.Sprintf("stacks of architecture %s are not walked", w.arch)}, false
+	}
+	pc, okPC := regs.PC()
+	sp, okSP := regs.SP()
+	if !okPC || !okSP {
+		return Frame{}, Stop{StopNoUnwindData, "the thread's program counter or stack pointer is not known"}, false
+	}
+	opt.forgetBounds(sp)
+	f := Frame{IP: pc, Lookup: pc, SP: sp, Trust: TrustContext, Method: opt.First}
+	if f.Method == MethodNone {
+		f.Method = MethodContext
+	}
+	f.FP, f.HasFP = regs.Get(w.arch.FPReg())
+	return f, Stop{}, true
+}
+
+// Step unwinds one frame: f and its registers are replaced by its caller's. A
+// frame whose Lookup equals its IP is taken to be stopped at any instruction,
+// any other at a call. When ok is false there is no caller to be had and Stop
+// says why; f is unchanged and regs have no meaning, except that with
+// StopTrapFrame they are the user-mode registers (see Seam).
+func (w *Walker) Step(regs *dump.Registers, f *Frame, opt *Options) (stop Stop, ok bool) {
+	switch w.arch {
+	case dump.AMD64:
+		return w.stepAMD64(regs, f, opt)
+	case dump.X86:
+		return w.stepX86(regs, f, opt)
+	case dump.ARM64:
+		return w.stepARM64(regs, f, opt)
+	}
+	return Stop{StopNoUnwindData, fmt.Sprintf("stacks of architecture %s are not walked", w.arch)}, false
+}
+
+// Seam returns, after Step stopped with StopTrapFrame, the address of the
+// KTRAP_FRAME and how the user-mode registers were read.
+func (w *Walker) Seam() (trapFrame uint64, method Method) { return w.seam.trapFrame, w.seam.method }
+
+// caller makes f the caller's frame, after a call-like step.
+func (w *Walker) caller(regs *dump.Registers, f *Frame, ip, sp uint64, trust Trust, method Method, detail string) {
+	regs.ForgetVolatile()
+	regs.SetPC(ip)
+	regs.SetSP(sp)
+	back := uint64(1)
+	if w.arch == dump.ARM64 {
+		back = 4
+	}
+	*f = Frame{IP: ip, Lookup: ip - back, SP: sp, Trust: trust, Method: method, Detail: detail}
+	f.FP, f.HasFP = regs.Get(w.arch.FPReg())
+}
+
+// guessed is caller for a step that followed no unwind data: what the functions
+// passed over did to the preserved registers is not known, so none of them
+// stays known but, where the step gave it, the frame pointer.
+func (w *Walker) guessed(regs *dump.Registers, f *Frame, g guess) {
+	*regs = dump.Registers{Arch: w.arch}
+	if g.hasFP {
+		regs.Set(w.arch.FPReg(), g.fp)
+	}
+	w.caller(regs, f, g.ip, g.sp, g.trust, g.method, g.detail)
+}
+
+// guess is a caller found by a heuristic.
+type guess struct {
+	ip, sp uint64
+	fp     uint64
+	hasFP  bool
+	trust  Trust
+	method Method
+	detail string
+}
+
+// exact reports that a frame may stand at any instruction, not just after a call.
+func (f *Frame) exact() bool { return f.Lookup == f.IP }
+
+// forgetBounds drops stack bounds that do not hold sp: a thread may run on
+// another stack than its own (fiber, DPC stack, pivot).
+func (o *Options) forgetBounds(sp uint64) {
+	if sp < o.StackLimit || sp >= o.StackBase {
+		o.StackLimit, o.StackBase = 0, 0
+	}
+}
+
+// holds reports whether size bytes at va are within the stack as far as its
+// bounds are known.
+func (o *Options) holds(va, size uint64) bool {
+	return o.StackBase == 0 || (va >= o.StackLimit && va <= o.StackBase && o.StackBase-va >= size)
+}
+
+const (
+	lowestUser    = 0x10000 // nothing is ever mapped below
+	highestUser   = 0x00007fffffffffff
+	lowestKernel  = 0xffff800000000000
+	highestUser32 = 0xffffffff
+)
+
+// plausible reports whether ip can be an instruction's address in this half of
+// the address space.
+func (w *Walker) plausible(ip uint64, opt *Options) bool {
+	switch {
+	case w.arch == dump.X86:
+		return ip >= lowestUser && ip <= highestUser32
+	case opt.Kernel:
+		return ip >= lowestKernel
+	}
+	return ip >= lowestUser && ip <= highestUser
+}
+
+// word reads one pointer of the stack.
+func (w *Walker) word(va uint64) (uint64, bool) {
+	if w.arch == dump.X86 {
+		v, ok := w.stack.Uint32(va)
+		return uint64(v), ok
+	}
+	return w.stack.Uint64(va)
+}
+
+func missing(va uint64) Stop {
+	return Stop{StopStackMissing, fmt.Sprintf("stack memory at %#x is not in the dump", va)}
+}

@@ -1,0 +1,182 @@
+package unwind
+
+import (
+	"bytes"
+	"fmt"
+
+	"dumptriage/dump"
+)
+
+const (
+	maxEBPGap   = 128 << 10 // largest frame believed
+	lowestEIP   = 4096      // below it a walk has run past the thread's start
+	x86Lookback = 4         // bytes before eip that tell a prologue
+)
+
+// stepX86 follows the EBP chain, after the places in a function where EBP does
+// not hold its frame yet or any more, and scans where the chain is broken.
+func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
+	if stop, end := w.bounds(f, opt); end {
+		return stop, false
+	}
+	if f.exact() && f.IP < lowestEIP {
+		return w.stepNullCall86(regs, f, opt)
+	}
+	if g, ok := w.frameless86(f, opt); ok {
+		return w.take86(regs, f, g)
+	}
+	g, stop := w.followEBP(f, opt)
+	switch stop.Reason {
+	case "":
+		return w.take86(regs, f, g)
+	case StopEndOfStack:
+		return stop, false
+	}
+	return w.stepScan(regs, f, opt, stop)
+}
+
+func (w *Walker) take86(regs *dump.Registers, f *Frame, g guess) (Stop, bool) {
+	if g.ip < lowestEIP {
+		return Stop{StopEndOfStack, ""}, false
+	}
+	w.unproven = 0
+	w.guessed(regs, f, g)
+	return Stop{}, true
+}
+
+// followEBP takes one step along the EBP chain.
+func (w *Walker) followEBP(f *Frame, opt *Options) (guess, Stop) {
+	broken := func(format string, args ...any) (guess, Stop) {
+		return guess{}, Stop{StopNoUnwindData, "EBP chain: " + fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case !f.HasFP:
+		return broken("ebp is not known")
+	case f.FP == 0 && !f.exact():
+		return guess{}, Stop{StopEndOfStack, "the EBP chain ends"}
+	case f.FP&3 != 0 || f.FP < f.SP || !opt.holds(f.FP, 8):
+		return broken("ebp %#x is not on the stack above esp %#x", f.FP, f.SP)
+	}
+	next, ok1 := w.word(f.FP)
+	ip, ok2 := w.word(f.FP + 4)
+	switch {
+	case !ok1 || !ok2:
+		return guess{}, missing(f.FP)
+	case ip < lowestEIP && next == 0:
+		return guess{}, Stop{StopEndOfStack, ""}
+	case next != 0 && (next <= f.FP || next-f.FP > maxEBPGap || next&3 != 0 || !opt.holds(next, 8)):
+		return broken("the saved ebp %#x at %#x is not further up the stack", next, f.FP)
+	case w.returnAddress86(ip, opt) == proofNo:
+		return broken("%#x at %#x is no return address", ip, f.FP+4)
+	}
+	return guess{ip: ip, sp: f.FP + 8, fp: next, hasFP: true, trust: TrustFramePointer, method: MethodEBP}, Stop{}
+}
+
+// returnAddress86 is candidate for a place that must hold a return address, so
+// that code outside modules needs no proof.
+func (w *Walker) returnAddress86(ip uint64, opt *Options) proof {
+	if !w.plausible(ip, opt) || (opt.StackBase != 0 && ip >= opt.StackLimit && ip < opt.StackBase) {
+		return proofNo
+	}
+	s := w.site(ip - 1)
+	if s.notCode() || s.inHeaders() || (!s.inModule() && !s.exec) {
+		return proofNo
+	}
+	return w.callBefore(s, ip)
+}
+
+// frameless86 serves code that has no frame of its own where it stands: at a
+// function's entry, in its prologue, or at its return. It needs code bytes and
+// a return address that they prove.
+func (w *Walker) frameless86(f *Frame, opt *Options) (guess, bool) {
+	b, before := w.code86(f.IP)
+	if len(b) == 0 {
+		return guess{}, false
+	}
+	drop := uint64(0) // arguments that the return takes off the stack
+	g := guess{fp: f.FP, hasFP: f.HasFP, trust: TrustFramePointer, method: MethodEBP}
+	switch {
+	case b[0] == 0xc3 || (b[0] == 0xc2 && len(b) >= 3):
+		g.detail = "at the function's return"
+		if len(b) >= 3 && b[0] == 0xc2 {
+			drop = uint64(b[1]) | uint64(b[2])<<8
+		}
+	case !f.exact():
+		return guess{}, false
+	case bytes.HasPrefix(b, prologue86) || bytes.HasPrefix(b, hotpatch86):
+		g.detail = "at the function's entry"
+	case bytes.HasSuffix(before, prologue86[:1]) && bytes.HasPrefix(b, prologue86[1:]):
+		g.detail = "in the function's prologue"
+		if g.fp, g.hasFP = w.word(f.SP); !g.hasFP {
+			return guess{}, false
+		}
+		return w.popReturn86(g, f.SP+4, 0, opt)
+	default:
+		return guess{}, false
+	}
+	if ip, ok := w.word(f.SP); ok && ip == f.IP && f.exact() {
+		// A system call stub's return: its own address may lie on top, left by
+		// the call that entered it.
+		return w.popReturn86(g, f.SP+4, drop, opt)
+	}
+	return w.popReturn86(g, f.SP, drop, opt)
+}
+
+var (
+	prologue86 = []byte{0x55, 0x8b, 0xec}             // push ebp; mov ebp, esp
+	hotpatch86 = []byte{0x8b, 0xff, 0x55, 0x8b, 0xec} // mov edi, edi before it
+)
+
+// popReturn86 takes the return address at va, and drop bytes besides.
+func (w *Walker) popReturn86(g guess, va, drop uint64, opt *Options) (guess, bool) {
+	ip, ok := w.word(va)
+	if !ok || !opt.holds(va, 4) || w.returnAddress86(ip, opt) != proofYes {
+		return guess{}, false
+	}
+	g.ip, g.sp = ip, va+4+drop
+	return g, true
+}
+
+// code86 returns a few instruction bytes from ip on and before it.
+func (w *Walker) code86(ip uint64) (at, before []byte) {
+	s := w.site(ip)
+	n := w.readCode(w.code[:8], s, ip)
+	m := w.readCode(w.other[:x86Lookback], s, ip-x86Lookback)
+	if m < x86Lookback {
+		m = 0
+	}
+	return w.code[:n], w.other[:m]
+}
+
+// savedEBP guesses the caller's ebp from the word below a return address that
+// was found by scanning: where a function pushed it. An ebp that lies above the
+// return address has not been changed since.
+func (w *Walker) savedEBP(f *Frame, opt *Options, at uint64) (uint64, bool) {
+	if at >= 4 {
+		if v, ok := w.word(at - 4); ok && v > at && v-at <= maxEBPGap && v&3 == 0 && opt.holds(v, 8) {
+			return v, true
+		}
+	}
+	if f.HasFP && f.FP > at && f.FP-at <= maxEBPGap && f.FP&3 == 0 && opt.holds(f.FP, 8) {
+		return f.FP, true
+	}
+	return 0, false
+}
+
+// stepNullCall86 unwinds a call through a null pointer.
+func (w *Walker) stepNullCall86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
+	why := Stop{StopNoUnwindData, fmt.Sprintf("%#x is not code", f.IP)}
+	ip, ok := w.word(f.SP)
+	if !ok {
+		return missing(f.SP), false
+	}
+	g := guess{ip: ip, sp: f.SP + 4, fp: f.FP, hasFP: f.HasFP, trust: TrustFramePointer, method: MethodLeaf, detail: fmt.Sprintf("called %#x, which is not code", f.IP)}
+	switch w.candidate(ip, opt) {
+	case proofYes:
+		return w.take86(regs, f, g)
+	case proofUnknown:
+		g.trust, g.detail = TrustScan, g.detail+"; no code bytes to prove the call"
+		return w.take86(regs, f, g)
+	}
+	return w.stepScan(regs, f, opt, why)
+}
