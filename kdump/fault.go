@@ -1,0 +1,197 @@
+package kdump
+
+import (
+	"dumptriage/dump"
+	"dumptriage/internal/cursor"
+	"dumptriage/internal/threadcontext"
+)
+
+// faultRule says which parameters of a bugcheck (0 to 3, -1 none) point at the
+// registers of the fault and describe it.
+type faultRule struct {
+	code             uint32
+	context, trap    int // CONTEXT, KTRAP_FRAME
+	record           int // EXCEPTION_RECORD
+	number, location int // exception code and address by value
+}
+
+// faultRules restates the public bug check reference.
+var faultRules = [...]faultRule{
+	{code: 0x1e, context: -1, trap: -1, record: -1, number: 0, location: 1},  // KMODE_EXCEPTION_NOT_HANDLED
+	{code: 0x23, context: 2, trap: -1, record: 1, number: -1, location: -1},  // FAT_FILE_SYSTEM
+	{code: 0x24, context: 2, trap: -1, record: 1, number: -1, location: -1},  // NTFS_FILE_SYSTEM
+	{code: 0x27, context: 2, trap: -1, record: 1, number: -1, location: -1},  // RDR_FILE_SYSTEM
+	{code: 0x34, context: 2, trap: -1, record: 1, number: -1, location: -1},  // CACHE_MANAGER
+	{code: 0x3b, context: 2, trap: -1, record: -1, number: 0, location: 1},   // SYSTEM_SERVICE_EXCEPTION
+	{code: 0x7e, context: 3, trap: -1, record: 2, number: 0, location: 1},    // SYSTEM_THREAD_EXCEPTION_NOT_HANDLED
+	{code: 0x8e, context: -1, trap: 2, record: -1, number: 0, location: 1},   // KERNEL_MODE_EXCEPTION_NOT_HANDLED
+	{code: 0x139, context: -1, trap: 1, record: 2, number: -1, location: -1}, // KERNEL_SECURITY_CHECK_FAILURE
+}
+
+// fault is what the bugcheck's parameters lead to.
+type fault struct {
+	regs   dump.Registers
+	source dump.ContextSource
+	record *ExceptionRecord
+}
+
+func (f *File) faultInfo() *fault {
+	f.faultOnce.Do(func() {
+		if !f.hdr.code.ok || f.live {
+			return
+		}
+		code := f.bugCheckCode()
+		for i := range faultRules {
+			if faultRules[i].code == code {
+				f.readFault(&faultRules[i])
+			}
+		}
+	})
+	return &f.fault
+}
+
+func (f *File) readFault(rule *faultRule) {
+	p := func(i int) uint64 {
+		if i < 0 {
+			return 0
+		}
+		return f.hdr.params[i]
+	}
+	if regs, ok := f.contextAt(p(rule.context)); ok {
+		f.fault.regs, f.fault.source = regs, dump.ContextParameter
+	} else if regs, ok := f.kernelFrame(p(rule.trap)); ok {
+		f.fault.regs, f.fault.source = regs, dump.ContextTrapFrame
+	}
+	if r := f.recordAt(p(rule.record), exceptionRecordSize(f.hdr.ptr)); r != nil {
+		f.fault.record = parseExceptionRecord(cursor.New(r.b, "EXCEPTION_RECORD", -1), f.hdr.ptr)
+	}
+	if f.fault.record == nil && rule.number >= 0 {
+		f.fault.record = &ExceptionRecord{Code: uint32(p(rule.number)), Address: p(rule.location)}
+	}
+}
+
+// FaultContext returns the registers at the fault when a parameter of the
+// bugcheck points at a CONTEXT (ContextParameter) or a trap frame
+// (ContextTrapFrame) and the dump holds it. A trap frame knows the program
+// counter, stack pointer and volatile registers only.
+func (f *File) FaultContext() (dump.Registers, dump.ContextSource, bool) {
+	i := f.faultInfo()
+	return i.regs, i.source, i.source != dump.ContextNone
+}
+
+// Exception implements dump.Source: the exception that a bugcheck reports by its
+// parameters, nil when it reports none. The header's record is not used, it is a
+// stand-in.
+func (f *File) Exception() *dump.Exception {
+	i := f.faultInfo()
+	if i.record == nil {
+		return nil
+	}
+	e := &dump.Exception{Code: i.record.Code, Flags: i.record.Flags, Record: i.record.Record,
+		Address: i.record.Address, Parameters: i.record.Parameters, Context: i.regs}
+	if t := f.crashedThread(); t != nil {
+		e.ThreadID = t.ID
+	}
+	return e
+}
+
+// crashedThread returns the header's thread.
+func (f *File) crashedThread() *dump.Thread {
+	threads := f.Threads()
+	for i := range threads {
+		if f.thread != nil && threads[i].Kernel.ETHREAD == f.thread.va {
+			return &threads[i]
+		}
+	}
+	return nil
+}
+
+// BugCheckEntry reports whether the header's registers stand at the first
+// instruction of KeBugCheckEx, so that its return address is at the stack
+// pointer: the stand-in exception's address is the program counter, and the
+// argument registers still hold the bugcheck code and parameters. AMD64 only.
+func (f *File) BugCheckEntry() bool {
+	const standIn = 0x80000003
+	regs, ok := f.HeaderContext()
+	e := f.hdr.exception
+	if !ok || f.hdr.arch != dump.AMD64 || e == nil || e.Code != standIn || !f.hdr.code.ok {
+		return false
+	}
+	pc, _ := regs.PC()
+	if pc != e.Address {
+		return false
+	}
+	code, ok := regs.Get(dump.RCX)
+	if !ok || uint32(code) != f.hdr.code.v && uint32(code) != f.bugCheckCode() {
+		return false
+	}
+	for i, reg := range []dump.Reg{dump.RDX, dump.R8, dump.R9} {
+		if v, ok := regs.Get(reg); !ok || v != f.hdr.params[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// kernelFrame decodes a trap frame of a fault in the kernel. It holds no
+// nonvolatile registers but the frame pointer.
+func (f *File) kernelFrame(va uint64) (dump.Registers, bool) {
+	r := f.recordAt(va, trapFrameSize(f.hdr.arch))
+	if r == nil {
+		return dump.Registers{}, false
+	}
+	regs := dump.Registers{Arch: f.hdr.arch}
+	var slots []trapSlot
+	switch f.hdr.arch {
+	case dump.AMD64:
+		tf, err := threadcontext.ParseTrapFrame(r.b)
+		if err != nil || tf.CS == 0 || tf.CS&3 != 0 {
+			return regs, false
+		}
+		slots = trapSlotsAMD64[:]
+	case dump.ARM64:
+		if spsr, _ := r.uint(0x90, 4); spsr&0xf == 0 {
+			return regs, false
+		}
+		slots = trapSlotsARM64()
+	default:
+		if cs, _ := r.uint(0x6c, 4); cs == 0 || cs&3 != 0 {
+			return regs, false
+		}
+		// A trap from the kernel pushes no stack pointer: the stack goes on
+		// where HardwareEsp would be.
+		regs.SetSP(va + 0x74)
+		slots = trapSlotsX86[:]
+	}
+	for _, s := range slots {
+		if v, ok := r.raw(s.off, s.size); ok {
+			regs.Set(s.reg, v)
+		}
+	}
+	return regs, believable(&regs)
+}
+
+type trapSlot struct {
+	off, size int
+	reg       dump.Reg
+}
+
+var trapSlotsAMD64 = [...]trapSlot{
+	{0x30, 8, dump.RAX}, {0x38, 8, dump.RCX}, {0x40, 8, dump.RDX}, {0x48, 8, dump.R8}, {0x50, 8, dump.R9},
+	{0x58, 8, dump.R10}, {0x60, 8, dump.R11}, {0x158, 8, dump.RBP}, {0x168, 8, dump.RIP}, {0x170, 2, dump.RegCS},
+	{0x178, 4, dump.RegEFlags}, {0x180, 8, dump.RSP}, {0x188, 2, dump.RegSS},
+}
+
+var trapSlotsX86 = [...]trapSlot{
+	{0x54, 4, dump.RDI}, {0x58, 4, dump.RSI}, {0x5c, 4, dump.RBX}, {0x60, 4, dump.RBP},
+	{0x68, 4, dump.RIP}, {0x6c, 2, dump.RegCS}, {0x70, 4, dump.RegEFlags},
+}
+
+// trapSlotsARM64: X0 to X18 from 0xa0, then Lr, Fp, Pc.
+func trapSlotsARM64() []trapSlot {
+	s := []trapSlot{{0x90, 4, dump.ARM64CPSR}, {0x98, 8, dump.ARM64SP}, {0x138, 8, dump.ARM64LR}, {0x140, 8, dump.ARM64FP}, {0x148, 8, dump.ARM64PC}}
+	for x := range 19 {
+		s = append(s, trapSlot{0xa0 + 8*x, 8, dump.Reg(x)})
+	}
+	return s
+}

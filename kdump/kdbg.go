@@ -1,0 +1,93 @@
+package kdump
+
+import (
+	"dumptriage/dump"
+	"dumptriage/internal/cursor"
+)
+
+// kdbg is KDDEBUGGER_DATA64: where the kernel's own structures keep what a
+// debugger needs. Pointers are 64-bit on every architecture and sign-extended on
+// x86; the offsets are 16- or 32-bit. An offset of 0 means not known.
+type kdbg struct {
+	kernBase       uint64
+	processHead    uint64
+	processorBlock uint64
+	ntBuildLab     uint64
+
+	thread struct {
+		nextProcessor, teb, kernelStack, initialStack, apcProcess, state int
+		stackLimit, stackBase, waitReason                                int
+		size                                                             int
+	}
+	process struct {
+		peb, parent, dirBase, size int
+	}
+	prcb struct {
+		currentThread, mhz, cpuType, vendor, number, context, idleThread, size int
+		contained                                                              int // within KPCR
+	}
+}
+
+const (
+	kdbgTag     = 0x4742444b // "KDBG"
+	kdbgMinimum = 0x2c2      // up to SizeEThread, since Windows XP
+	kdbgMaximum = 0x800
+	kdbgStream  = "KDDEBUGGER_DATA64"
+)
+
+// parseKDBG decodes the block by its own Size; fields past it stay unknown.
+func parseKDBG(c *cursor.Cursor, ptr int) (*kdbg, *dump.Error) {
+	c.Seek(0x10)
+	tag, size := c.U32(), c.U32()
+	bad := func(msg string) *dump.Error {
+		return &dump.Error{Code: dump.BadRecord, Stream: kdbgStream, Offset: c.FileOffset(), Size: -1, Msg: msg}
+	}
+	switch {
+	case c.Err() != nil:
+		return nil, &dump.Error{Code: dump.Truncated, Stream: kdbgStream, Offset: c.FileOffset(), Size: -1, Msg: "too short to be read"}
+	case tag != kdbgTag:
+		return nil, bad("does not carry the tag KDBG")
+	case size < kdbgMinimum || size > kdbgMaximum || int(size) > c.Len():
+		return nil, bad("its size " + hex(uint64(size)) + " is not believable")
+	}
+	c.Seek(0)
+	r := &record{b: c.Bytes(int(size)), ptr: 8}
+	k := &kdbg{
+		kernBase:       r.address(0x18, ptr),
+		processHead:    r.address(0x50, ptr),
+		ntBuildLab:     r.address(0x208, ptr),
+		processorBlock: r.address(0x218, ptr),
+	}
+	t := &k.thread
+	t.nextProcessor, t.teb, t.kernelStack = r.off16(0x298), r.off16(0x29a), r.off16(0x29c)
+	t.initialStack, t.apcProcess, t.state = r.off16(0x29e), r.off16(0x2a0), r.off16(0x2a2)
+	t.size = r.off16(0x2c0)
+	t.stackLimit, t.stackBase, t.waitReason = r.off32(0x340), r.off32(0x344), r.off16(0x35c)
+	p := &k.process
+	p.size, p.peb, p.parent, p.dirBase = r.off16(0x2a8), r.off16(0x2aa), r.off16(0x2ac), r.off16(0x2ae)
+	c8 := &k.prcb
+	c8.size, c8.currentThread, c8.mhz, c8.cpuType = r.off16(0x2b0), r.off16(0x2b4), r.off16(0x2b6), r.off16(0x2b8)
+	c8.vendor, c8.number, c8.contained = r.off16(0x2ba), r.off16(0x2be), r.off16(0x2e6)
+	c8.context, c8.idleThread = r.off16(0x338), r.off16(0x350)
+	return k, nil
+}
+
+func (r *record) address(off, ptr int) uint64 {
+	v, _ := r.uint(off, 8)
+	if ptr == 4 {
+		v &= 0xffffffff
+	}
+	return v
+}
+
+func (r *record) off16(off int) int { v, _ := r.uint(off, 2); return int(v) }
+
+// off32 reads a 32-bit offset; one that no structure is large enough for is not
+// known.
+func (r *record) off32(off int) int {
+	v, _ := r.uint(off, 4)
+	if v > maxStructure {
+		return 0
+	}
+	return int(v)
+}

@@ -1,0 +1,135 @@
+package kdump
+
+import (
+	"time"
+
+	"dumptriage/dump"
+)
+
+// Process implements dump.Source: the process of the current thread, in a live
+// dump the one whose threads were asked for.
+func (f *File) Process() *dump.Process {
+	f.processOnce.Do(f.readProcess)
+	return &f.proc
+}
+
+// findProcess returns the EPROCESS copy of the header, or the first block that
+// is one.
+func (f *File) findProcess() *record {
+	if f.process != nil && f.isProcess(f.process) {
+		return f.process
+	}
+	if f.kd == nil {
+		return nil
+	}
+	size := f.kd.process.size
+	if size < minProcess || size > maxStructure {
+		return nil
+	}
+	for _, b := range f.blocks {
+		if b.Size == uint64(size) {
+			if r := f.recordAt(b.VA, size); r != nil && f.isProcess(r) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+func (f *File) isProcess(r *record) bool {
+	dirBase, ok := r.pointer(f.kd.process.dirBase)
+	return r.dispatcherType() == objectProcess && ok && dirBase != 0
+}
+
+func (f *File) readProcess() {
+	p := &f.proc
+	if f.hdr.dirBase.ok && f.hdr.dumpType == typeTriage {
+		p.DirBase = f.pageTableRoot(f.hdr.dirBase.v)
+	}
+	r := f.findProcess()
+	if r == nil {
+		if f.tri != nil && f.kd != nil {
+			f.damage(dump.Errorf(dump.BadRecord, "EPROCESS", "no process was found in the dump"))
+		}
+		return
+	}
+	k := &f.kd.process
+	p.EPROCESS = r.va
+	if v, ok := r.pointer(k.dirBase); ok {
+		p.DirBase = f.pageTableRoot(v)
+	}
+	if v, ok := r.pointer(k.peb); ok && !kernelAddress(r.ptr, v) {
+		p.PEB = v
+	}
+	if v, ok := r.pointer(k.parent); ok && v < maxID && v&3 == 0 {
+		p.ParentPID = uint32(v)
+	}
+	if v, ok := r.pointer(f.identities().pid); ok && v != 0 && v < maxID && v&3 == 0 {
+		p.PID, p.HasPID = uint32(v), true
+	}
+	row := f.offsets()
+	p.Name = imageName(r, row.imageName, k.parent)
+	p.Created = f.believableTime(r, row.processCreated)
+}
+
+// pageTableRoot clears what CR3 holds beside the address: the PCID, on x86 with
+// PAE the low five bits.
+func (f *File) pageTableRoot(v uint64) uint64 {
+	if f.hdr.ptr == 4 {
+		return v &^ 0x1f
+	}
+	return v &^ 0xfff
+}
+
+// believableTime reads a FILETIME that lies before the dump's own.
+func (f *File) believableTime(r *record, off int) time.Time {
+	v, ok := r.uint(off, 8)
+	if !ok || (f.hdr.systemTime.ok && v > f.hdr.systemTime.v) {
+		return time.Time{}
+	}
+	return filetime(v)
+}
+
+// imageNameSize is the size of EPROCESS.ImageFileName: fifteen bytes, not always
+// ended by a NUL.
+const imageNameSize = 15
+
+// imageName reads EPROCESS.ImageFileName where the table has it, else where it
+// has been seen behind the parent's id, else at the only place behind it that
+// reads like a name.
+func imageName(r *record, table, parent int) string {
+	if name := nameAt(r, table); name != "" {
+		return name
+	}
+	for _, behind := range []int{0x68, 0x70, 0x50} {
+		if name := nameAt(r, parent+behind); name != "" {
+			return name
+		}
+	}
+	found := ""
+	for off := parent + r.ptr; parent > 0 && off < len(r.b); off += r.ptr {
+		if name := nameAt(r, off); len(name) >= 4 {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
+// nameAt returns the name at off when all of its bytes up to a NUL are printable
+// and only NULs follow.
+func nameAt(r *record, off int) string {
+	b := r.bytes(off, imageNameSize)
+	n := 0
+	for n < len(b) && b[n] >= 0x20 && b[n] <= 0x7e {
+		n++
+	}
+	for _, ch := range b[n:] {
+		if ch != 0 {
+			return ""
+		}
+	}
+	return string(b[:n])
+}

@@ -1,0 +1,103 @@
+package kdump
+
+import (
+	"dumptriage/dump"
+	"dumptriage/internal/cursor"
+	"dumptriage/internal/threadcontext"
+)
+
+// setTrapFrame finds the KTRAP_FRAME of the thread's entry from user mode. On
+// AMD64 it is the first thing on the kernel stack, which needs no symbols; then
+// KTHREAD.TrapFrame, which a call from within the kernel can have made point at a
+// kernel-mode frame. Only a frame that can come from user mode counts.
+func (f *File) setTrapFrame(kt *dump.KernelThread, r *record, teb uint64) {
+	if f.hdr.arch == dump.AMD64 && kt.InitialStack > threadcontext.TrapFrameSize {
+		if f.tryTrapFrame(kt, kt.InitialStack-threadcontext.TrapFrameSize, "initial_stack", teb) {
+			return
+		}
+	}
+	if va := f.kernelPointer(r, f.offsets().trapFrame); va != 0 {
+		f.tryTrapFrame(kt, va, "kthread_trap_frame", teb)
+	}
+}
+
+func (f *File) tryTrapFrame(kt *dump.KernelThread, va uint64, rule string, teb uint64) bool {
+	regs, ok := f.userFrame(va)
+	if !ok || teb == 0 { // a system thread has no user half
+		return false
+	}
+	kt.TrapFrame, kt.TrapFrameRule, kt.User = va, rule, regs
+	return true
+}
+
+// userFrame decodes the trap frame at va when it is one from user mode.
+func (f *File) userFrame(va uint64) (dump.Registers, bool) {
+	var buf [threadcontext.TrapFrameSize]byte
+	b := buf[:trapFrameSize(f.hdr.arch)]
+	if _, err := f.mem.ReadAt(b, va); err != nil {
+		return dump.Registers{}, false
+	}
+	switch f.hdr.arch {
+	case dump.AMD64:
+		tf, err := threadcontext.ParseTrapFrame(b)
+		if err != nil || !tf.FromUser() {
+			return dump.Registers{}, false
+		}
+		return tf.Registers(), true
+	case dump.ARM64:
+		return userFrameARM64(cursor.New(b, trapStream, -1))
+	}
+	return userFrameX86(cursor.New(b, trapStream, -1))
+}
+
+const trapStream = "KTRAP_FRAME"
+
+func trapFrameSize(a dump.Arch) int {
+	switch a {
+	case dump.AMD64:
+		return threadcontext.TrapFrameSize
+	case dump.ARM64:
+		return 0x150
+	}
+	return 0x8c
+}
+
+// userFrameARM64 reads the public layout: Spsr 0x90, Sp 0x98, Lr 0x138, Fp
+// 0x140, Pc 0x148. User mode is Spsr.M[3:0] == 0. Not verified on a dump.
+func userFrameARM64(c *cursor.Cursor) (dump.Registers, bool) {
+	const userTop = 0x00007fffffffffff
+	regs := dump.Registers{Arch: dump.ARM64}
+	c.Seek(0x90)
+	spsr := c.U32()
+	c.Seek(0x98)
+	sp := c.U64()
+	c.Seek(0x138)
+	lr, fp, pc := c.U64(), c.U64(), c.U64()
+	if c.Err() != nil || spsr&0xf != 0 || pc < 0x10000 || pc > userTop || sp < 0x10000 || sp > userTop || sp&15 != 0 || pc&3 != 0 {
+		return regs, false
+	}
+	regs.Set(dump.ARM64LR, lr)
+	regs.Set(dump.ARM64FP, fp)
+	regs.SetPC(pc)
+	regs.SetSP(sp)
+	regs.Set(dump.ARM64CPSR, uint64(spsr))
+	return regs, true
+}
+
+// userFrameX86 reads the tail that all builds share: Ebp 0x60, Eip 0x68, SegCs
+// 0x6c, EFlags 0x70, HardwareEsp 0x74, SegSs 0x78. Not verified on a dump.
+func userFrameX86(c *cursor.Cursor) (dump.Registers, bool) {
+	regs := dump.Registers{Arch: dump.X86}
+	c.Seek(0x54)
+	edi, esi, ebx, ebp := c.U32(), c.U32(), c.U32(), c.U32()
+	c.Skip(4)
+	eip, cs, eflags, esp, ss := c.U32(), c.U32(), c.U32(), c.U32(), c.U32()
+	if c.Err() != nil || cs&3 != 3 || ss&3 != 3 || eip < 0x10000 || esp < 0x10000 || kernelAddress(4, uint64(eip)) || kernelAddress(4, uint64(esp)) {
+		return regs, false
+	}
+	for reg, v := range map[dump.Reg]uint32{dump.RDI: edi, dump.RSI: esi, dump.RBX: ebx, dump.RBP: ebp,
+		dump.RIP: eip, dump.RegCS: cs, dump.RegEFlags: eflags, dump.RSP: esp, dump.RegSS: ss} {
+		regs.Set(reg, uint64(v))
+	}
+	return regs, true
+}
