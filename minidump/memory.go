@@ -83,6 +83,12 @@ type clipper struct {
 }
 
 func (c *clipper) clip(r dump.Range) dump.Range {
+	if r.Off == 0 {
+		// Full-memory dumps give thread stacks no place of their own: the bytes
+		// are in Memory64List. Offset 0 is the header and never memory.
+		r.Size = 0
+		return r
+	}
 	have := uint64(max(c.f.size-r.Off, 0))
 	if r.Off < 0 {
 		have = 0
@@ -119,7 +125,7 @@ func (f *File) memoryRanges() *dump.FileMemory {
 func (f *File) decodeMemory() (*dump.FileMemory, *dump.Error) {
 	threads, _ := f.ThreadList()
 	list, _ := f.MemoryList()
-	list64, _ := f.Memory64List()
+	list64 := f.trustedMemory64()
 	all := make([]dump.Range, 0, len(threads)+len(list)+len(list64))
 	fs := f.faults("ThreadList")
 	clip := clipper{f: f, stream: fs.stream}

@@ -172,9 +172,18 @@ func (f *File) outside(stream string, offset, size int64) *dump.Error {
 	return &dump.Error{Code: dump.Truncated, File: f.name, Stream: stream, Offset: offset, Size: size, Msg: msg}
 }
 
-// Streams returns the directory in file order, unknown streams included. The
-// slice is the caller's.
-func (f *File) Streams() []StreamInfo { return slices.Clone(f.streams) }
+// Streams returns the directory in file order, unknown streams included. Err
+// holds the first error of a stream that was found so far; DecodeAll finds all.
+// The slice is the caller's.
+func (f *File) Streams() []StreamInfo {
+	out := slices.Clone(f.streams)
+	for _, e := range f.Damage() {
+		if i := slices.IndexFunc(out, func(s StreamInfo) bool { return s.Name == e.Stream && s.Note == "" }); i >= 0 && out[i].Err == nil && !e.Warning {
+			out[i].Err = e
+		}
+	}
+	return out
+}
 
 // Has reports whether a stream of the type is there and holds bytes that lie in
 // the file.

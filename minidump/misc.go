@@ -11,25 +11,24 @@ import (
 // did not mark as valid, or what lies beyond the size it gives, is nil, "" or
 // unknown.
 type MiscInfo struct {
-	Flags           uint32 // MINIDUMP_MISC*_ bits
-	HasPID          bool
-	PID             uint32
-	HasTimes        bool
-	Created         time.Time // to the second
-	User, Kernel    time.Duration
-	Power           *PowerInfo
-	IntegrityLevel  *uint32 // SECURITY_MANDATORY_*_RID
-	ExecuteFlags    *uint32
-	Protected       *uint32
-	TimeZone        *TimeZone
-	BuildString     string // of the operating system
-	DebuggerBuild   string // of the writer (dbghelp or dbgcore)
-	XStateSize      uint32 // CONTEXT size with XSTATE; 0 not known
-	XStateEnabled   uint64 // XSTATE feature bits
-	XStateFeatures  []XStateFeature
-	ProcessCookie   uint32
-	HasCookie       bool
-	UnreadTrailSize int // bytes of a newer structure that were not read
+	Flags          uint32 // MINIDUMP_MISC*_ bits
+	HasPID         bool
+	PID            uint32
+	HasTimes       bool
+	Created        time.Time // to the second
+	User, Kernel   time.Duration
+	Power          *PowerInfo
+	IntegrityLevel *uint32 // SECURITY_MANDATORY_*_RID
+	ExecuteFlags   *uint32
+	Protected      *uint32
+	TimeZone       *TimeZone
+	BuildString    string // of the operating system
+	DebuggerBuild  string // of the writer (dbghelp or dbgcore)
+	XStateSize     uint32 // CONTEXT size with XSTATE; 0 not known
+	XStateEnabled  uint64 // XSTATE feature bits
+	XStateFeatures []XStateFeature
+	ProcessCookie  uint32
+	HasCookie      bool
 }
 
 // PowerInfo is the processor's speed and idle state.
@@ -69,6 +68,7 @@ const (
 	maxPath          = 260
 	debugBuildChars  = 40
 	xstateFeatureMax = 64
+	xstateInfoSize   = 16 + xstateFeatureMax*8
 )
 
 // MiscInfo returns the MiscInfo stream.
@@ -101,7 +101,6 @@ func (f *File) decodeMiscInfo() (*MiscInfo, *dump.Error) {
 	m.readSecurity(c)
 	m.readBuild(c)
 	m.readXState(c)
-	m.UnreadTrailSize = c.Left()
 	return m, fs.done()
 }
 
@@ -159,25 +158,26 @@ func (m *MiscInfo) readBuild(c *cursor.Cursor) {
 	}
 }
 
-// readXState reads XSTATE_CONFIG_FEATURE_MSC_INFO and what follows it.
+// readXState reads XSTATE_CONFIG_FEATURE_MSC_INFO, which is left empty where
+// the processor or the writer has none, and the cookie behind it.
 func (m *MiscInfo) readXState(c *cursor.Cursor) {
-	start := c.Offset()
+	end := c.Offset() + xstateInfoSize
 	size, context, enabled := c.U32(), c.U32(), c.U64()
-	if c.Err() != nil || size < 16 {
-		return
-	}
 	var features []XStateFeature
 	for bit := range xstateFeatureMax {
 		offset, length := c.U32(), c.U32()
-		if c.Err() != nil {
-			return
-		}
 		if enabled&(1<<bit) != 0 {
 			features = append(features, XStateFeature{bit, offset, length})
 		}
 	}
-	m.XStateSize, m.XStateEnabled, m.XStateFeatures = context, enabled, features
-	c.Seek(start + int(min(size, uint32(c.Len())))) // a newer structure may be longer
+	if c.Err() != nil {
+		return
+	}
+	if size >= xstateInfoSize {
+		m.XStateSize, m.XStateEnabled, m.XStateFeatures = context, enabled, features
+		end = end - xstateInfoSize + int(min(size, uint32(c.Len()))) // a newer one may be longer
+	}
+	c.Seek(end)
 	cookie := c.U32()
 	if c.Err() == nil && m.Flags&miscCookie != 0 {
 		m.ProcessCookie, m.HasCookie = cookie, true

@@ -131,3 +131,25 @@ func (r *tebReader) unicodeString(va uint64) string {
 	}
 	return cursor.UTF16(b)
 }
+
+// DecodeAll decodes every stream that this package knows and returns Damage,
+// which is then complete.
+func (f *File) DecodeAll() []*dump.Error {
+	f.System()
+	f.Process()
+	f.Exception()
+	f.UnloadedModules()
+	f.Handles()
+	f.Regions()
+	_, _ = f.HostModules()
+	_, _ = f.HandleOperationList()
+	_, _ = f.FunctionTables()
+	_, _ = f.Tokens()
+	_, _ = f.SystemMemory()
+	_, _ = f.VMCounters()
+	_, _ = f.Comments()
+	_, _ = f.BreakpadInfo()
+	_, _ = f.Assertion()
+	_, _ = f.Crashpad()
+	return f.Damage()
+}

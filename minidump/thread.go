@@ -201,14 +201,18 @@ type contextReader struct {
 }
 
 func (f *File) contexts(stream string) *contextReader {
-	return &contextReader{window{f: f, stream: stream}, f.faults(stream)}
+	r := &contextReader{window{f: f, stream: stream}, f.faults(stream)}
+	if arch := f.Arch(); arch != dump.ArchUnknown && threadcontext.MinSize(arch) == 0 {
+		r.fs.errorf(dump.UnsupportedFormat, -1, "contexts of architecture %s are not read", arch)
+	}
+	return r
 }
 
 // read decodes a CONTEXT; what cannot be decoded is empty and noted.
 func (r *contextReader) read(at Location, what string) dump.Registers {
 	arch := r.w.f.Arch()
 	empty := dump.Registers{Arch: arch}
-	if at.Size == 0 || threadcontext.MinSize(arch) == 0 {
+	if at.Size == 0 || at.Offset == 0 || threadcontext.MinSize(arch) == 0 {
 		return empty
 	}
 	if at.Size < int64(threadcontext.MinSize(arch)) {

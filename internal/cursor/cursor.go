@@ -182,6 +182,9 @@ func (c *Cursor) Count(n uint64, size int) (int, error) {
 // UTF16 decodes little-endian UTF-16 bytes up to the first NUL. An odd last
 // byte is dropped; unpaired surrogates become U+FFFD.
 func UTF16(b []byte) string {
+	if s, ok := utf16ASCII(b); ok {
+		return s
+	}
 	u := make([]uint16, 0, len(b)/2)
 	for i := 0; i+1 < len(b); i += 2 {
 		v := binary.LittleEndian.Uint16(b[i:])
@@ -191,6 +194,24 @@ func UTF16(b []byte) string {
 		u = append(u, v)
 	}
 	return string(utf16.Decode(u))
+}
+
+// utf16ASCII is UTF16 for the usual case that every character is ASCII.
+func utf16ASCII(b []byte) (string, bool) {
+	n := 0
+	for ; 2*n+1 < len(b); n++ {
+		if b[2*n+1] != 0 || b[2*n] >= 0x80 {
+			return "", false
+		}
+		if b[2*n] == 0 {
+			break
+		}
+	}
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = b[2*i]
+	}
+	return string(out), true
 }
 
 // CString returns the bytes up to the first NUL as a string.
