@@ -56,7 +56,7 @@ func (d *lzxDecoder) trees(b *bitReader) error {
 const (
 	preZeros     = 17 // 4 to 19 zeros
 	preManyZeros = 18 // 20 to 51 zeros
-	preSame      = 19 // 4 or 5 times the same difference, which follows
+	preSame      = 19 // 4 or 5 times the length that the symbol after it gives
 )
 
 // lengths reads one run of code lengths with the pretree before it.
