@@ -44,10 +44,8 @@ func (f *File) decodeException() (*dump.Exception, *dump.Error) {
 	at := location(c)
 	fs.add(c.Err())
 	e.Context = dump.Registers{Arch: f.Arch()}
-	contexts := f.contexts(fs.stream)
-	contexts.fs = fs
 	if c.Err() == nil {
-		e.Context = contexts.read(at, "the context of the exception")
+		e.Context = f.contexts(fs, f.Arch()).read(at, "the context of the exception")
 	}
 	return e, fs.done()
 }

@@ -34,7 +34,7 @@ func (f *File) decodeMemoryList() ([]dump.Range, *dump.Error) {
 	}
 	n := fs.list(c, memoryDescriptorSize, noLimit)
 	out := make([]dump.Range, 0, n)
-	clip := clipper{f: f, stream: fs.stream}
+	clip := clipper{f: &f.input, stream: fs.stream}
 	for range n {
 		if r := clip.clip(memoryDescriptor(c)); r.Size > 0 {
 			out = append(out, r)
@@ -59,7 +59,7 @@ func (f *File) decodeMemory64List() ([]dump.Range, *dump.Error) {
 	count, base := c.U64(), c.U64()
 	n := fs.count(c, count, memoryDescriptor64Size, noLimit)
 	out := make([]dump.Range, 0, n)
-	clip := clipper{f: f, stream: fs.stream}
+	clip := clipper{f: &f.input, stream: fs.stream}
 	for range n {
 		r := dump.Range{VA: c.U64(), Size: c.U64(), Off: int64(min(base, math.MaxInt64))}
 		base = saturatingAdd(base, r.Size)
@@ -75,7 +75,7 @@ func (f *File) decodeMemory64List() ([]dump.Range, *dump.Error) {
 // clipper cuts ranges down to what the file holds and adds up what it lacks: a
 // file cut short would otherwise give one error a range.
 type clipper struct {
-	f       *File
+	f       *input
 	stream  string
 	ranges  int
 	missing uint64
@@ -128,7 +128,7 @@ func (f *File) decodeMemory() (*dump.FileMemory, *dump.Error) {
 	list64 := f.trustedMemory64()
 	all := make([]dump.Range, 0, len(threads)+len(list)+len(list64))
 	fs := f.faults("ThreadList")
-	clip := clipper{f: f, stream: fs.stream}
+	clip := clipper{f: &f.input, stream: fs.stream}
 	for i := range threads {
 		if r := clip.clip(threads[i].Stack); r.Size > 0 {
 			all = append(all, r)

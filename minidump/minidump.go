@@ -24,9 +24,7 @@ const (
 // accessor per stream. An accessor returns what could be read together with the
 // first error, a *dump.Error; both are nil when the stream is not there.
 type File struct {
-	r    io.ReaderAt
-	size int64
-	name string
+	input
 
 	version  uint32
 	flags    uint64
@@ -34,9 +32,6 @@ type File struct {
 	streams  []StreamInfo
 	byType   map[uint32]int // type to index of the stream that counts
 	platform uint32
-
-	mu     sync.Mutex
-	damage []*dump.Error
 
 	systemInfo   lazy[*SystemInfo]
 	miscInfo     lazy[*MiscInfo]
@@ -77,7 +72,12 @@ type lazy[T any] struct {
 }
 
 func (l *lazy[T]) get(f *File, decode func(*File) (T, *dump.Error)) (T, error) {
-	l.once.Do(func() { l.val, l.err = decode(f) })
+	return decodeOnce(l, f, decode)
+}
+
+// decodeOnce is get for any reader.
+func decodeOnce[S, T any](l *lazy[T], source S, decode func(S) (T, *dump.Error)) (T, error) {
+	l.once.Do(func() { l.val, l.err = decode(source) })
 	if l.err != nil {
 		return l.val, l.err
 	}
@@ -88,7 +88,7 @@ func (l *lazy[T]) get(f *File, decode func(*File) (T, *dump.Error)) (T, error) {
 // for messages. It fails, with a *dump.Error, only when there is no answer to
 // give at all: not a minidump, or one of another platform than Windows.
 func Open(r io.ReaderAt, size int64, name string) (*File, error) {
-	f := &File{r: r, size: size, name: name, byType: map[uint32]int{}}
+	f := &File{input: input{r: r, size: size, name: name}, byType: map[uint32]int{}}
 	c := cursor.At(r, size, 0, headerSize, "header")
 	signature, version := c.U32(), c.U32()
 	count, directory := c.U32(), c.U32()
@@ -159,19 +159,6 @@ func (f *File) addStream(fs *faults, s StreamInfo) {
 	f.streams = append(f.streams, s)
 }
 
-// outside describes how a location reaches beyond the end of the file, or
-// returns nil when it does not.
-func (f *File) outside(stream string, offset, size int64) *dump.Error {
-	if size == 0 || offset <= f.size && size <= f.size-offset {
-		return nil
-	}
-	msg := fmt.Sprintf("begins beyond the end of the file (%#x bytes)", f.size)
-	if offset < f.size {
-		msg = fmt.Sprintf("its last %d of %d bytes lie beyond the end of the file (%#x bytes)", size-(f.size-offset), size, f.size)
-	}
-	return &dump.Error{Code: dump.Truncated, File: f.name, Stream: stream, Offset: offset, Size: size, Msg: msg}
-}
-
 // Streams returns the directory in file order, unknown streams included. Err
 // holds the first error of a stream that was found so far; DecodeAll finds all.
 // The slice is the caller's.
@@ -216,6 +203,3 @@ func (f *File) Captured() time.Time {
 	}
 	return time.Unix(int64(f.stamp), 0).UTC()
 }
-
-// Size returns the size of the file in bytes.
-func (f *File) Size() int64 { return f.size }

@@ -32,7 +32,7 @@ func (f *File) open(streamType uint32) (*cursor.Cursor, *faults) {
 // window reads small pieces that lie near each other, such as the names of
 // modules, with few reads of the file. It is used by one decoder at a time.
 type window struct {
-	f      *File
+	f      *input
 	stream string
 	base   int64
 	c      *cursor.Cursor
@@ -68,7 +68,7 @@ type texts struct {
 	seen   map[int64]string // shared strings, when that is usual for the stream
 }
 
-func (f *File) texts(fs *faults) *texts {
+func (f *input) texts(fs *faults) *texts {
 	return &texts{w: window{f: f, stream: fs.stream}, fs: fs, budget: f.size + maxText}
 }
 

@@ -157,7 +157,7 @@ func (f *File) decodeThreads() ([]dump.Thread, *dump.Error) {
 	names, _ := f.ThreadNames()
 	infos := f.infoByThread()
 	out := make([]dump.Thread, len(records))
-	contexts := f.contexts("ThreadList")
+	contexts := f.contexts(f.faults("ThreadList"), f.Arch())
 	teb := tebReader{mem: dump.NewWindow(f.memoryRanges()), arch: f.Arch()}
 	for i, r := range records {
 		t := &out[i]
@@ -196,13 +196,14 @@ func saturatingAdd(a, b uint64) uint64 {
 
 // contextReader decodes the CONTEXT records that a stream points to.
 type contextReader struct {
-	w  window
-	fs *faults
+	w    window
+	fs   *faults
+	arch dump.Arch
 }
 
-func (f *File) contexts(stream string) *contextReader {
-	r := &contextReader{window{f: f, stream: stream}, f.faults(stream)}
-	if arch := f.Arch(); arch != dump.ArchUnknown && threadcontext.MinSize(arch) == 0 {
+func (f *input) contexts(fs *faults, arch dump.Arch) *contextReader {
+	r := &contextReader{window{f: f, stream: fs.stream}, fs, arch}
+	if arch != dump.ArchUnknown && threadcontext.MinSize(arch) == 0 {
 		r.fs.errorf(dump.UnsupportedFormat, -1, "contexts of architecture %s are not read", arch)
 	}
 	return r
@@ -210,7 +211,7 @@ func (f *File) contexts(stream string) *contextReader {
 
 // read decodes a CONTEXT; what cannot be decoded is empty and noted.
 func (r *contextReader) read(at Location, what string) dump.Registers {
-	arch := r.w.f.Arch()
+	arch := r.arch
 	empty := dump.Registers{Arch: arch}
 	if at.Size == 0 || at.Offset == 0 || threadcontext.MinSize(arch) == 0 {
 		return empty

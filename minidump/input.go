@@ -4,15 +4,30 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
 )
 
+// input is the file that a reader reads and what was wrong with it.
+type input struct {
+	r    io.ReaderAt
+	size int64
+	name string
+
+	mu     sync.Mutex
+	damage []*dump.Error
+}
+
+// Size returns the size of the file in bytes.
+func (f *input) Size() int64 { return f.size }
+
 // note adds to the file's damage.
-func (f *File) note(err *dump.Error) {
+func (f *input) note(err *dump.Error) {
 	err.File = f.name
 	f.mu.Lock()
 	f.damage = append(f.damage, err)
@@ -21,7 +36,7 @@ func (f *File) note(err *dump.Error) {
 
 // Damage implements dump.Source: what could not be read so far, ordered by
 // place, so that it does not depend on the order of use.
-func (f *File) Damage() []*dump.Error {
+func (f *input) Damage() []*dump.Error {
 	f.mu.Lock()
 	out := slices.Clone(f.damage)
 	f.mu.Unlock()
@@ -29,6 +44,19 @@ func (f *File) Damage() []*dump.Error {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), strings.Compare(a.Stream, b.Stream), strings.Compare(a.Msg, b.Msg))
 	})
 	return out
+}
+
+// outside describes how a location reaches beyond the end of the file, or
+// returns nil when it does not.
+func (f *input) outside(stream string, offset, size int64) *dump.Error {
+	if size == 0 || offset <= f.size && size <= f.size-offset {
+		return nil
+	}
+	msg := fmt.Sprintf("begins beyond the end of the file (%#x bytes)", f.size)
+	if offset < f.size {
+		msg = fmt.Sprintf("its last %d of %d bytes lie beyond the end of the file (%#x bytes)", size-(f.size-offset), size, f.size)
+	}
+	return &dump.Error{Code: dump.Truncated, File: f.name, Stream: stream, Offset: offset, Size: size, Msg: msg}
 }
 
 // asError turns an error of the cursor or a context into the one error type.
@@ -46,13 +74,13 @@ func asError(err error) *dump.Error {
 // faults collects what is wrong with one stream. A hostile stream can be wrong
 // in every record, so only the first few are listed and the rest counted.
 type faults struct {
-	f      *File
+	f      *input
 	stream string
 	first  *dump.Error // first that is not a warning
 	n      int
 }
 
-func (f *File) faults(stream string) *faults { return &faults{f: f, stream: stream} }
+func (f *input) faults(stream string) *faults { return &faults{f: f, stream: stream} }
 
 func (fs *faults) add(err error) {
 	e := asError(err)
