@@ -32,8 +32,12 @@ func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop
 			return stop, ok
 		}
 	}
+	if t, ok := w.returning(regs, f, opt); ok {
+		t.detail = why.Detail + "; the code here is the function's end"
+		return w.land(regs, f, opt, t, Stop{})
+	}
 	if w.rbpAllowed(f) {
-		if g, ok := w.followRBP(f, opt, why); ok {
+		if g, ok := w.followRBP(f, opt, why); ok && !(g.sp > f.FP+16 && w.provenBelow(f, opt, g.sp-8)) {
 			w.guessed(regs, f, g)
 			return Stop{}, true
 		}
@@ -43,6 +47,28 @@ func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		return w.stepTrapSlot(regs, f, opt, why)
 	}
 	return stop, ok
+}
+
+// returning runs the code at the frame when that is nothing but the end of its
+// function (add rsp, pops, ret): that needs no unwind data. A system call stub
+// stands at its ret, and so does much code that is called last thing.
+func (w *Walker) returning(regs *dump.Registers, f *Frame, opt *Options) (target, bool) {
+	s := w.resolved(f.IP)
+	if s.kind == sitePdata || s.kind == siteLeaf || s.kind == siteBad {
+		return target{}, false
+	}
+	n := w.readCode(w.code[:], s, f.IP)
+	e := matchReturn(w.code[:n])
+	if e.kind == epilogNone {
+		return target{}, false
+	}
+	saved := *regs
+	t, stop := w.runEpilog(regs, f, e, opt)
+	if stop.Reason == "" && t.ip != 0 && w.arrive(t, f, opt) == proofYes {
+		return t, true
+	}
+	*regs = saved
+	return target{}, false
 }
 
 // rbpAllowed reports whether rbp may be taken for a frame pointer: not in
@@ -84,6 +110,40 @@ func (w *Walker) followRBP(f *Frame, opt *Options, why Stop) (guess, bool) {
 	return guess{}, false
 }
 
+// provenBelow reports whether a return address lies between the frame and the
+// slot that rbp led to which a CALL precedes and whose own unwind data leads to
+// another such: then rbp, which does not point right at a saved rbp, more
+// likely belongs to a frame further out.
+func (w *Walker) provenBelow(f *Frame, opt *Options, slot uint64) bool {
+	for at, words := f.SP, untrustedScan; at < slot && words > 0; at, words = at+8, words-1 {
+		ip, ok := w.stack.Uint64(at)
+		if !ok {
+			return false
+		}
+		if w.candidate(ip, opt) == proofYes && w.onward(ip, at+8, opt) == proofYes {
+			return true
+		}
+	}
+	return false
+}
+
+// onward asks the unwind data of a supposed caller whether it leads on from
+// there: to another return address (yes), to what cannot be one (no), or where
+// that cannot be told without the registers that are not known. It tells stale
+// return addresses, whose frames have been overwritten.
+func (w *Walker) onward(ip, sp uint64, opt *Options) proof {
+	if w.arch != dump.AMD64 || w.resolved(ip-1).kind != sitePdata {
+		return proofUnknown
+	}
+	regs := dump.Registers{Arch: w.arch}
+	f := Frame{IP: ip, Lookup: ip - 1, SP: sp}
+	t, stop := w.undo(&regs, &f, w.site(ip-1), opt)
+	if stop.Reason != "" || t.machine || t.ip == 0 {
+		return proofUnknown
+	}
+	return w.arrive(t, &f, opt)
+}
+
 // onStack reports whether va is stack: within the known bounds or, without
 // them, at least readable.
 func (w *Walker) onStack(va uint64, opt *Options) bool {
@@ -113,7 +173,7 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 			break
 		}
 		p := w.candidate(ip, opt)
-		if p == proofNo {
+		if p == proofNo || w.onward(ip, at+size, opt) == proofNo {
 			continue
 		}
 		g := guess{ip: ip, sp: at + size, trust: TrustScan, method: MethodScan, detail: why.Detail}
@@ -143,6 +203,9 @@ func (w *Walker) candidate(v uint64, opt *Options) proof {
 		return proofNo
 	}
 	if !s.inModule() && !s.exec {
+		return proofNo
+	}
+	if s.beginsFunction(v) {
 		return proofNo
 	}
 	p := w.callBefore(s, v)

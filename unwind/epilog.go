@@ -64,6 +64,23 @@ func matchEpilog(code []byte, s *site, info *pdata.UnwindInfo, relaxed bool) epi
 	return e
 }
 
+// matchReturn matches code that is not described by anything: only what ends in
+// a plain return counts.
+func matchReturn(code []byte) epilog {
+	e := epilog{kind: epilogBytes, fromReg: dump.RSP}
+	c := cursor.New(code, "epilog", -1)
+	e.matchAdjust(c, 0)
+	for e.matchPop(c) {
+	}
+	if b := peek(c, 3); b[0] != 0xc3 && b[0] != 0xc2 && (b[0] != 0xf3 || b[1] != 0xc3) {
+		return epilog{}
+	}
+	if !e.matchEnd(c, nil, nil) || c.Err() != nil {
+		return epilog{}
+	}
+	return e
+}
+
 // matchAdjust matches the instruction that frees the local variables.
 func (e *epilog) matchAdjust(c *cursor.Cursor, frame dump.Reg) {
 	b := peek(c, 7)

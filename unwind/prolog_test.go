@@ -129,7 +129,7 @@ func TestUndoChained(t *testing.T) {
 	s := newSpace(0x1000)
 	numberedStack(s)
 	s.function(0x1100, 0x1200, []byte{1, 5, 2, 0x03, 5, 0x03, 1, 0x30}, nil) // rbx frame register, push rbx
-	child := []byte{1 | 4<<3, 5, 2, 0, 5, 0x64, 3, 0, // save rsi at 3*8
+	child := []byte{1 | 4<<3, 5, 2, 0, 5, 0x64, 3, 0,                        // save rsi at 3*8
 		0x00, 0x11, 0, 0, 0x00, 0x12, 0, 0, 0x00, 0x80, 0, 0}
 	s.function(0x1300, 0x1400, child, nil)
 	s.poke(sp0+0x48, s.callAt(0x1880))
@@ -147,7 +147,7 @@ func TestUndoChained(t *testing.T) {
 func TestChainedSavesUseFirstBase(t *testing.T) {
 	s := newSpace(0x1000)
 	numberedStack(s)
-	s.function(0x1100, 0x1200, []byte{1, 5, 2, 0, 5, 0x34, 2, 0}, nil) // save rbx at base+0x10
+	s.function(0x1100, 0x1200, []byte{1, 5, 2, 0, 5, 0x34, 2, 0}, nil)     // save rbx at base+0x10
 	s.function(0x1300, 0x1400, []byte{1 | 4<<3, 4, 2, 0, 4, 0x62, 1, 0xe0, // alloc 0x38, push r14
 		0x00, 0x11, 0, 0, 0x00, 0x12, 0, 0, 0x00, 0x80, 0, 0}, nil)
 	s.poke(sp0+0x40, s.callAt(0x1880))

@@ -117,6 +117,17 @@ func (s *site) inHeaders() bool {
 	return s.module != nil && s.addr-s.module.Base < headers
 }
 
+// beginsFunction reports whether va, the address after the site, is known to be
+// a function's first instruction. On a stack that is a pointer to the function
+// far more often than the return address of a call that never returns.
+func (s *site) beginsFunction(va uint64) bool {
+	if s.image == nil || !s.image.HasFunctionTable() {
+		return false
+	}
+	rf, ok, err := s.image.Lookup(uint32(va - s.base))
+	return ok && err == nil && uint64(rf.Begin) == va-s.base && s.image.Primary(rf).Begin == rf.Begin
+}
+
 // lack says why no unwind data serves the site.
 func (w *Walker) lack(s *site) Stop {
 	switch s.kind {
