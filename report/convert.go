@@ -1,0 +1,304 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"dumptriage/dump"
+	"dumptriage/report/codes"
+	"dumptriage/triage"
+)
+
+// hexer writes addresses with the number of digits of one architecture.
+type hexer int
+
+// hexFor returns the writer of addresses for a dump; an unknown architecture
+// gets the wide form, which loses nothing.
+func hexFor(arch dump.Arch) hexer { return hexer(2 * arch.PointerSize()) }
+
+// addr formats an address: "0x" and at least the pointer's number of digits.
+func (h hexer) addr(v uint64) string {
+	var buf [18]byte
+	b := append(buf[:0], '0', 'x')
+	digits := 1
+	for x := v >> 4; x != 0; x >>= 4 {
+		digits++
+	}
+	for range int(h) - digits {
+		b = append(b, '0')
+	}
+	return string(strconv.AppendUint(b, v, 16))
+}
+
+// known formats an address for which 0 means not known.
+func (h hexer) known(v uint64) string {
+	if v == 0 {
+		return ""
+	}
+	return h.addr(v)
+}
+
+// hex32 formats a 32-bit code.
+func hex32(v uint32) string { return hexer(8).addr(uint64(v)) }
+
+func ptr[T any](v T) *T { return &v }
+
+// knownCount returns a pointer to n unless it is the zero that means not known.
+func knownCount(n uint32) *uint32 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+func errorsJSON(errs []*dump.Error) []ErrorJSON {
+	out := make([]ErrorJSON, 0, len(errs))
+	for _, e := range errs {
+		if e == nil {
+			continue
+		}
+		j := ErrorJSON{Code: string(e.Code), Severity: "error", File: e.File, Stream: e.Stream, Message: e.Msg}
+		if e.Warning {
+			j.Severity = "warning"
+		}
+		if e.Offset >= 0 {
+			j.Offset = &e.Offset
+		}
+		if e.Err != nil {
+			j.Message = strings.TrimPrefix(j.Message+": "+e.Err.Error(), ": ")
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func inputsJSON(in []triage.Input) []InputJSON {
+	out := make([]InputJSON, 0, len(in))
+	for _, i := range in {
+		j := InputJSON{Path: i.Path, SHA256: i.SHA256, Format: string(i.Format), DumpType: i.Kind, Flags: i.Flags}
+		if i.Size > 0 || i.Format != "" {
+			j.Size = &i.Size
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func processJSON(p *dump.Process) *ProcessJSON {
+	if p.Name == "" && p.CommandLine == "" {
+		return nil
+	}
+	return &ProcessJSON{Name: p.Name, CommandLine: p.CommandLine}
+}
+
+func systemJSON(s *dump.System) *SystemJSON {
+	if s == nil || s.Arch == dump.ArchUnknown {
+		return nil
+	}
+	return &SystemJSON{OS: "Windows NT", OSVer: osVersion(s), CPUArch: s.Arch.String(), CPUInfo: cpuInfo(s),
+		CPUCount: knownCount(s.CPUCount), NTVersion: s.NTVersion}
+}
+
+func osVersion(s *dump.System) string {
+	if s.Major == 0 && s.Build == 0 {
+		return ""
+	}
+	v := fmt.Sprintf("%d.%d.%d", s.Major, s.Minor, s.Build)
+	if s.ServicePack != "" {
+		v += " " + s.ServicePack
+	}
+	return v
+}
+
+// cpuInfo describes the processor as rust-minidump does: "GenuineIntel family 6
+// model 58 stepping 9".
+func cpuInfo(s *dump.System) string {
+	if s.CPUFamily == 0 {
+		return s.CPUVendor
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s family %d model %d stepping %d", s.CPUVendor, s.CPUFamily, s.CPUModel, s.CPUStepping))
+}
+
+func moduleJSON(m *triage.Module, h hexer) ModuleJSON {
+	j := ModuleJSON{
+		BaseAddr: h.addr(m.Base), EndAddr: h.addr(m.End()), Filename: m.Name(), CodeID: codeID(m.Module),
+		DebugFile: dump.BaseName(m.CodeView.PDB), DebugID: debugID(&m.CodeView), Version: version(m.Version), Size: m.Size, Kind: "user",
+		MissingSymbols: m.UsedInStack && !m.Named, LoadedSymbols: m.Named,
+	}
+	if m.TimeDateStamp != 0 {
+		j.Timestamp = hex32(m.TimeDateStamp)
+	}
+	if m.Kernel {
+		j.Kind = "kernel"
+	}
+	return j
+}
+
+// codeID is the symbol-store key of an image: time stamp, then size.
+func codeID(m *dump.Module) string {
+	if m.TimeDateStamp == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%08X%x", m.TimeDateStamp, m.Size)
+}
+
+// debugID is Breakpad's: the GUID's fields in capitals without dashes and the
+// age, or for a PDB 2.0 the signature and the age.
+func debugID(cv *dump.CodeView) string {
+	switch cv.Signature {
+	case "RSDS":
+		g := cv.GUID
+		return fmt.Sprintf("%02X%02X%02X%02X%02X%02X%02X%02X%X%x", g[3], g[2], g[1], g[0], g[5], g[4], g[7], g[6], g[8:], cv.Age)
+	case "NB10":
+		return fmt.Sprintf("%08X%x", cv.Stamp, cv.Age)
+	}
+	return ""
+}
+
+func version(v dump.FileVersion) string {
+	if v == (dump.FileVersion{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d.%d", v[0], v[1], v[2], v[3])
+}
+
+func modulesJSON(in []*triage.Module, h hexer) []ModuleJSON {
+	out := make([]ModuleJSON, 0, len(in))
+	for _, m := range in {
+		if m != nil && m.Module != nil {
+			out = append(out, moduleJSON(m, h))
+		}
+	}
+	return out
+}
+
+func unloadedJSON(in []dump.Module, h hexer) []UnloadedJSON {
+	var out []UnloadedJSON
+	for i := range in {
+		out = append(out, UnloadedJSON{h.addr(in[i].Base), h.addr(in[i].End()), in[i].Name()})
+	}
+	return out
+}
+
+func handlesJSON(in []dump.Handle, h hexer) []HandleJSON {
+	var out []HandleJSON
+	for i := range in {
+		out = append(out, HandleJSON{h.addr(in[i].Value), in[i].Type, in[i].Name})
+	}
+	return out
+}
+
+func crashJSON(inc *triage.Incident, h hexer) *CrashJSON {
+	var j CrashJSON
+	if inc.Crashing >= 0 && inc.Crashing < len(inc.Threads) {
+		j.CrashingThread = &inc.Crashing
+	}
+	c := inc.Crash
+	if c == nil {
+		if j.CrashingThread == nil {
+			return nil
+		}
+		return &j
+	}
+	j.Type, j.Code = CrashType(&c.Exception), hex32(c.Code)
+	j.Address = h.addr(CrashAddress(&c.Exception, inc.System.Arch))
+	j.Assertion = c.Assertion
+	if a := c.Adjusted; a != nil {
+		j.AdjustedAddress = &AdjustedJSON{Kind: a.Kind}
+		if a.Kind == "null-pointer" {
+			j.AdjustedAddress.Offset = h.addr(a.Offset)
+		}
+		j.AdjustedAddress.Address = h.addr(narrow(a.Address, inc.System.Arch))
+	}
+	if in := c.Instruction; in != nil {
+		j.Instruction = in.Text
+		for _, a := range in.Accesses {
+			acc := AccessJSON{Size: a.Size, AccessType: "Read"}
+			if a.Write {
+				acc.AccessType = "Write"
+			}
+			if a.Known {
+				acc.Address = h.addr(a.Address)
+			}
+			j.MemoryAccesses = append(j.MemoryAccesses, acc)
+		}
+	}
+	return &j
+}
+
+func bugCheckJSON(b *triage.BugCheck, h hexer, arch dump.Arch) *BugCheckJSON {
+	if b == nil {
+		return nil
+	}
+	name, meaning, _ := codes.BugCheck(b.Code)
+	j := &BugCheckJSON{Code: hex32(b.Code), RawCode: hex32(b.Raw), Name: name, Live: b.Live}
+	for _, p := range b.Parameters {
+		j.Parameters = append(j.Parameters, h.addr(narrow(p, arch)))
+	}
+	if meaning != ([4]string{}) {
+		j.ParameterMeaning = meaning[:]
+	}
+	if bl := b.Blame; bl != nil {
+		j.Blame = &BlameJSON{Symbol: symbolText(bl), Rule: bl.Rule, Confidence: bl.Confidence}
+		if bl.Module != nil {
+			j.Blame.Module, j.Blame.Offset = bl.Module.Name(), h.addr(bl.Offset)
+		}
+	}
+	return j
+}
+
+func symbolText(b *triage.Blame) string {
+	if b.Symbol.Function == "" {
+		return ""
+	}
+	if b.Symbol.Offset == 0 {
+		return b.Symbol.Function
+	}
+	return fmt.Sprintf("%s+%#x", b.Symbol.Function, b.Symbol.Offset)
+}
+
+// analysisJSON says what class of incident this is, as far as the incident
+// itself proves it.
+func analysisJSON(inc *triage.Incident) *AnalysisJSON {
+	switch {
+	case inc.BugCheck != nil:
+		a := &AnalysisJSON{Class: "bugcheck"}
+		if inc.BugCheck.Live {
+			a.Class = "live_dump"
+		}
+		a.Reason, _, _ = codes.BugCheck(inc.BugCheck.Code)
+		if b := inc.BugCheck.Blame; b != nil && b.Module != nil {
+			a.Blame, a.Confidence = b.Module.Name(), b.Confidence
+		}
+		return a
+	case inc.Crash != nil:
+		return &AnalysisJSON{Class: "crash", Reason: CrashType(&inc.Crash.Exception)}
+	}
+	return nil
+}
+
+func pairingJSON(p *triage.Pairing) *PairingJSON {
+	if p == nil {
+		return nil
+	}
+	return &PairingJSON{User: p.User, Kernel: p.Kernel, How: p.How, PID: p.PID, Warnings: p.Warnings}
+}
+
+func missingJSON(inc *triage.Incident) []MissingImgJSON {
+	var out []MissingImgJSON
+	for _, m := range inc.Missing {
+		if m.Module != nil {
+			out = append(out, MissingImgJSON{m.Module.Name(), m.Key, m.Tried, m.Reason})
+		}
+	}
+	return out
+}

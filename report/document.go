@@ -1,0 +1,234 @@
+package report
+
+// Document is the JSON object that every verb prints; a verb fills the fields
+// it has facts for. The order of fields is the order in the output. Addresses
+// are "0x%016x" strings, padded to the pointer width of system_info.cpu_arch.
+type Document struct {
+	Schema          string           `json:"schema"`
+	Tool            Tool             `json:"tool"`
+	Status          string           `json:"status" jsonschema:"enum=OK,enum=PARTIAL,enum=ERROR"`
+	Errors          []ErrorJSON      `json:"errors"`
+	Inputs          []InputJSON      `json:"inputs"`
+	PID             *uint32          `json:"pid,omitempty"`
+	Process         *ProcessJSON     `json:"process,omitempty"`
+	SystemInfo      *SystemJSON      `json:"system_info,omitempty"`
+	Captured        string           `json:"captured,omitempty" jsonschema_description:"when the dump was written, RFC 3339, UTC"`
+	CrashInfo       *CrashJSON       `json:"crash_info,omitempty"`
+	Analysis        *AnalysisJSON    `json:"analysis,omitempty"`
+	BugCheck        *BugCheckJSON    `json:"bugcheck,omitempty"`
+	ThreadCount     *int             `json:"thread_count,omitempty"`
+	ModuleCount     *int             `json:"module_count,omitempty"`
+	Threads         []ThreadJSON     `json:"threads,omitempty"`
+	CrashingThread  *ThreadJSON      `json:"crashing_thread,omitempty"`
+	Modules         []ModuleJSON     `json:"modules,omitempty"`
+	Drivers         []ModuleJSON     `json:"drivers,omitempty"`
+	UnloadedModules []UnloadedJSON   `json:"unloaded_modules,omitempty"`
+	Handles         []HandleJSON     `json:"handles,omitempty"`
+	Regions         []RegionJSON     `json:"regions,omitempty"`
+	Ranges          []RangeJSON      `json:"ranges,omitempty"`
+	Streams         []StreamJSON     `json:"streams,omitempty"`
+	CPUs            []CPUJSON        `json:"cpus,omitempty"`
+	Pairing         *PairingJSON     `json:"pairing,omitempty"`
+	Signature       *SignatureJSON   `json:"signature,omitempty"`
+	Groups          []GroupJSON      `json:"groups,omitempty"`
+	MissingImages   []MissingImgJSON `json:"missing_images,omitempty"`
+}
+
+// ErrorJSON is one thing that went wrong.
+type ErrorJSON struct {
+	Code     string `json:"code" jsonschema:"enum=truncated,enum=out_of_range,enum=bad_count,enum=bad_record,enum=unsupported_format,enum=unsupported_platform,enum=cycle,enum=limit,enum=mismatch,enum=io,enum=internal"`
+	Severity string `json:"severity" jsonschema:"enum=error,enum=warning"`
+	File     string `json:"file,omitempty"`
+	Stream   string `json:"stream,omitempty"`
+	Offset   *int64 `json:"offset,omitempty"`
+	Message  string `json:"message"`
+}
+
+// InputJSON is one file that was read.
+type InputJSON struct {
+	Path     string   `json:"path"`
+	Size     *int64   `json:"size,omitempty"`
+	SHA256   string   `json:"sha256,omitempty"`
+	Format   string   `json:"format,omitempty"`
+	DumpType string   `json:"dump_type,omitempty"`
+	Flags    []string `json:"flags,omitempty"`
+}
+
+// ProcessJSON is the dumped process.
+type ProcessJSON struct {
+	Name        string `json:"name,omitempty"`
+	CommandLine string `json:"command_line,omitempty"`
+}
+
+// SystemJSON is the machine.
+type SystemJSON struct {
+	OS        string  `json:"os"`
+	OSVer     string  `json:"os_ver,omitempty"`
+	CPUArch   string  `json:"cpu_arch"`
+	CPUInfo   string  `json:"cpu_info,omitempty"`
+	CPUCount  *uint32 `json:"cpu_count,omitempty"`
+	NTVersion string  `json:"nt_version,omitempty"`
+}
+
+// CrashJSON is the exception; a dump without one has at most crashing_thread.
+type CrashJSON struct {
+	Type            string        `json:"type,omitempty"`
+	Code            string        `json:"code,omitempty"`
+	Address         string        `json:"address,omitempty"`
+	AdjustedAddress *AdjustedJSON `json:"adjusted_address,omitempty"`
+	Instruction     string        `json:"instruction,omitempty"`
+	MemoryAccesses  []AccessJSON  `json:"memory_accesses,omitempty"`
+	CrashingThread  *int          `json:"crashing_thread,omitempty" jsonschema_description:"index in threads"`
+	Assertion       string        `json:"assertion,omitempty"`
+}
+
+// AdjustedJSON is the address that a fault was really about.
+type AdjustedJSON struct {
+	Kind    string `json:"kind"`
+	Address string `json:"address,omitempty"`
+	Offset  string `json:"offset,omitempty"`
+}
+
+// AccessJSON is one memory operand of the faulting instruction.
+type AccessJSON struct {
+	Address    string `json:"address,omitempty"`
+	Size       int    `json:"size"`
+	AccessType string `json:"access_type"`
+}
+
+// AnalysisJSON is the verdict.
+type AnalysisJSON struct {
+	Class      string `json:"class,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Blame      string `json:"blame,omitempty"`
+	Confidence string `json:"confidence,omitempty"`
+}
+
+// BugCheckJSON is a bugcheck.
+type BugCheckJSON struct {
+	Code             string     `json:"code"`
+	RawCode          string     `json:"raw_code"`
+	Name             string     `json:"name,omitempty"`
+	Parameters       []string   `json:"parameters" jsonschema:"minItems=4,maxItems=4"`
+	ParameterMeaning []string   `json:"parameter_meaning,omitempty" jsonschema:"minItems=4,maxItems=4"`
+	Live             bool       `json:"live"`
+	Blame            *BlameJSON `json:"blame,omitempty"`
+}
+
+// BlameJSON is the module held responsible.
+type BlameJSON struct {
+	Module     string `json:"module,omitempty"`
+	Offset     string `json:"offset,omitempty"`
+	Symbol     string `json:"symbol,omitempty"`
+	Rule       string `json:"rule,omitempty"`
+	Confidence string `json:"confidence,omitempty"`
+}
+
+// ModuleJSON is a loaded module.
+type ModuleJSON struct {
+	BaseAddr       string `json:"base_addr"`
+	EndAddr        string `json:"end_addr"`
+	Filename       string `json:"filename"`
+	CodeID         string `json:"code_id,omitempty"`
+	DebugFile      string `json:"debug_file,omitempty"`
+	DebugID        string `json:"debug_id,omitempty"`
+	Version        string `json:"version,omitempty"`
+	Timestamp      string `json:"timestamp,omitempty"`
+	Size           uint64 `json:"size"`
+	Kind           string `json:"kind" jsonschema:"enum=user,enum=kernel"`
+	MissingSymbols bool   `json:"missing_symbols"`
+	LoadedSymbols  bool   `json:"loaded_symbols"`
+	SymbolMismatch bool   `json:"symbol_mismatch,omitempty"`
+}
+
+// UnloadedJSON is a module that had been unloaded.
+type UnloadedJSON struct {
+	BaseAddr string `json:"base_addr"`
+	EndAddr  string `json:"end_addr"`
+	Filename string `json:"filename"`
+}
+
+// HandleJSON is an open handle.
+type HandleJSON struct {
+	Handle     string `json:"handle"`
+	TypeName   string `json:"type_name,omitempty"`
+	ObjectName string `json:"object_name,omitempty"`
+}
+
+// RegionJSON is a described range of virtual memory.
+type RegionJSON struct {
+	Base           string `json:"base"`
+	Size           uint64 `json:"size"`
+	State          string `json:"state,omitempty"`
+	Protect        string `json:"protect,omitempty"`
+	Type           string `json:"type,omitempty"`
+	AllocationBase string `json:"allocation_base,omitempty"`
+}
+
+// RangeJSON is a range of virtual memory that the dump holds.
+type RangeJSON struct {
+	Base   string `json:"base"`
+	Size   uint64 `json:"size"`
+	Offset int64  `json:"offset"`
+}
+
+// StreamJSON is one part of a dump file.
+type StreamJSON struct {
+	Type   *uint32 `json:"type,omitempty"`
+	Name   string  `json:"name,omitempty"`
+	Offset int64   `json:"offset"`
+	Size   int64   `json:"size"`
+	Note   string  `json:"note,omitempty"`
+}
+
+// CPUJSON is what a processor was running.
+type CPUJSON struct {
+	CPU          uint32      `json:"cpu"`
+	ThreadID     *uint32     `json:"thread_id,omitempty"`
+	Frames       []FrameJSON `json:"frames,omitempty"`
+	KernelFrames []FrameJSON `json:"kernel_frames,omitempty"`
+}
+
+// PairingJSON says how two files were matched.
+type PairingJSON struct {
+	User     string   `json:"user,omitempty"`
+	Kernel   string   `json:"kernel,omitempty"`
+	How      string   `json:"how,omitempty"`
+	PID      uint32   `json:"pid"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// SignatureJSON names what happened, independent of load addresses.
+type SignatureJSON struct {
+	Text      string        `json:"text"`
+	ID        string        `json:"id"`
+	Algorithm string        `json:"algorithm,omitempty"`
+	ExactID   string        `json:"exact_id,omitempty"`
+	DepthIDs  []string      `json:"depth_ids,omitempty"`
+	Frames    []string      `json:"frames,omitempty"`
+	Ignored   []IgnoredJSON `json:"ignored,omitempty"`
+	RTLSum    string        `json:"rtl_sum,omitempty"`
+	CRC32     string        `json:"crc32,omitempty"`
+}
+
+// IgnoredJSON is a frame that a signature left out.
+type IgnoredJSON struct {
+	Frame  string `json:"frame"`
+	Reason string `json:"reason"`
+}
+
+// GroupJSON is a set of threads with the same stack.
+type GroupJSON struct {
+	ID           string      `json:"id"`
+	ThreadIDs    []uint32    `json:"thread_ids"`
+	Frames       []FrameJSON `json:"frames,omitempty"`
+	KernelFrames []FrameJSON `json:"kernel_frames,omitempty"`
+}
+
+// MissingImgJSON is an image that was needed and not found.
+type MissingImgJSON struct {
+	Filename string   `json:"filename"`
+	Key      string   `json:"key,omitempty"`
+	Tried    []string `json:"tried,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+}

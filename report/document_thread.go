@@ -1,0 +1,132 @@
+package report
+
+// ThreadJSON is one thread. frames is the user half, kernel_frames the kernel
+// half; the joined stack is kernel_frames and then frames.
+type ThreadJSON struct {
+	ThreadID       uint32            `json:"thread_id"`
+	ThreadName     string            `json:"thread_name,omitempty"`
+	FrameCount     int               `json:"frame_count"`
+	Frames         []FrameJSON       `json:"frames"`
+	KernelFrames   []FrameJSON       `json:"kernel_frames,omitempty"`
+	Wow64Frames    []FrameJSON       `json:"wow64_frames,omitempty"`
+	HandlerFrames  []FrameJSON       `json:"handler_frames,omitempty"`
+	Stitched       bool              `json:"stitched"`
+	Seam           *SeamJSON         `json:"seam,omitempty"`
+	Stop           *StopJSON         `json:"stop,omitempty"`
+	KernelStop     *StopJSON         `json:"kernel_stop,omitempty"`
+	LastErrorValue string            `json:"last_error_value,omitempty"`
+	TEB            string            `json:"teb,omitempty"`
+	Stack          *StackJSON        `json:"stack,omitempty"`
+	Times          *TimesJSON        `json:"times,omitempty"`
+	StartAddress   string            `json:"start_address,omitempty"`
+	Wait           *WaitJSON         `json:"wait,omitempty"`
+	Kernel         *KernelThreadJSON `json:"kernel,omitempty"`
+	Managed        *ManagedThread    `json:"managed,omitempty"`
+	Truncated      bool              `json:"truncated,omitempty"`
+	ThreadsIndex   *int              `json:"threads_index,omitempty" jsonschema_description:"in crashing_thread only: index in threads"`
+}
+
+// FrameJSON is one frame.
+type FrameJSON struct {
+	Frame           int               `json:"frame"`
+	Trust           string            `json:"trust" jsonschema:"enum=context,enum=cfi,enum=frame_pointer,enum=cfi_scan,enum=scan,enum=inline,enum=none"`
+	TrustDetail     string            `json:"trust_detail,omitempty"`
+	Unwind          string            `json:"unwind,omitempty"`
+	Offset          string            `json:"offset" jsonschema_description:"ip in frame 0, ip-1 in callers"`
+	IP              string            `json:"ip" jsonschema_description:"program counter in frame 0, return address in callers"`
+	ChildSP         string            `json:"child_sp,omitempty"`
+	Module          string            `json:"module,omitempty"`
+	ModuleOffset    string            `json:"module_offset,omitempty"`
+	Function        string            `json:"function,omitempty"`
+	FunctionFull    string            `json:"function_full,omitempty"`
+	FunctionOffset  string            `json:"function_offset,omitempty"`
+	File            string            `json:"file,omitempty"`
+	Line            *uint32           `json:"line,omitempty"`
+	Inlines         []InlineJSON      `json:"inlines,omitempty"`
+	SymbolSource    string            `json:"symbol_source,omitempty"`
+	Managed         *ManagedFrame     `json:"managed,omitempty"`
+	UnloadedModules []UnloadedHitJSON `json:"unloaded_modules,omitempty"`
+	MissingSymbols  bool              `json:"missing_symbols"`
+	Registers       map[string]string `json:"registers,omitempty"`
+}
+
+// InlineJSON is a function inlined into a frame, innermost first.
+type InlineJSON struct {
+	Function string  `json:"function,omitempty"`
+	File     string  `json:"file,omitempty"`
+	Line     *uint32 `json:"line,omitempty"`
+}
+
+// ManagedFrame is a .NET method.
+type ManagedFrame struct {
+	Kind   string `json:"kind,omitempty"`
+	Module string `json:"module,omitempty"`
+	Type   string `json:"type,omitempty"`
+	Method string `json:"method,omitempty"`
+	Token  string `json:"token,omitempty"`
+}
+
+// ManagedThread is a .NET thread.
+type ManagedThread struct {
+	ThreadID  *uint32           `json:"thread_id,omitempty"`
+	Name      string            `json:"name,omitempty"`
+	Exception *ManagedException `json:"exception,omitempty"`
+}
+
+// ManagedException is a .NET exception that a thread was handling.
+type ManagedException struct {
+	Type    string `json:"type,omitempty"`
+	Message string `json:"message,omitempty"`
+	HResult string `json:"hresult,omitempty"`
+}
+
+// UnloadedHitJSON says that a frame lies where a module had been.
+type UnloadedHitJSON struct {
+	Module  string   `json:"module"`
+	Offsets []string `json:"offsets"`
+}
+
+// SeamJSON is where a kernel half meets its user half.
+type SeamJSON struct {
+	Rule   string `json:"rule,omitempty"`
+	UserIP string `json:"user_ip,omitempty"`
+	UserSP string `json:"user_sp,omitempty"`
+	Note   string `json:"note,omitempty"`
+}
+
+// StopJSON says why a walk ended.
+type StopJSON struct {
+	Reason string `json:"reason" jsonschema:"enum=end_of_stack,enum=no_unwind_data,enum=stack_missing,enum=bad_unwind_info,enum=no_progress,enum=limit,enum=trap_frame"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// StackJSON bounds a stack: it grows down from base.
+type StackJSON struct {
+	Base  string `json:"base"`
+	Limit string `json:"limit"`
+}
+
+// TimesJSON is a thread's accounting; times of day are RFC 3339 in UTC.
+type TimesJSON struct {
+	Created       string   `json:"created,omitempty"`
+	Exited        string   `json:"exited,omitempty"`
+	KernelSeconds *float64 `json:"kernel_seconds,omitempty"`
+	UserSeconds   *float64 `json:"user_seconds,omitempty"`
+}
+
+// WaitJSON is what a thread waits for.
+type WaitJSON struct {
+	Class         string  `json:"class,omitempty"`
+	Object        string  `json:"object,omitempty"`
+	OwnerThreadID *uint32 `json:"owner_thread_id,omitempty"`
+	Detail        string  `json:"detail,omitempty"`
+}
+
+// KernelThreadJSON is what the kernel dump says of a thread.
+type KernelThreadJSON struct {
+	ETHREAD    string `json:"ethread,omitempty"`
+	State      string `json:"state,omitempty"`
+	WaitReason string `json:"wait_reason,omitempty"`
+	CPU        *int   `json:"cpu,omitempty"`
+	Note       string `json:"note,omitempty"`
+}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"io"
+	"time"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+)
+
+// ListKind says which list a List is.
+type ListKind string
+
+// The lists; the text is the verb that prints it.
+const (
+	ListInfo    ListKind = "info"
+	ListModules ListKind = "modules"
+	ListDrivers ListKind = "drivers"
+	ListThreads ListKind = "threads"
+	ListHandles ListKind = "handles"
+	ListMemory  ListKind = "memory"
+	ListStreams ListKind = "streams"
+)
+
+// List is what the verbs other than stacks print: the facts of one dump, as far
+// as the kind of list needs them.
+type List struct {
+	Kind     ListKind
+	Inputs   []triage.Input
+	Errors   []*dump.Error
+	System   *dump.System
+	Process  *dump.Process
+	Captured time.Time
+
+	Modules  []*triage.Module // modules, and drivers: those with Kernel set
+	Unloaded []dump.Module
+	Threads  []triage.Thread // printed without frames
+	Handles  []dump.Handle
+	Regions  []dump.Region
+	Ranges   []dump.Range
+	Streams  []Stream
+	// Crash and BugCheck are printed by info.
+	Crash    *dump.Exception
+	BugCheck *dump.BugCheck
+	// Counts of info; -1 means not known.
+	ThreadCount, ModuleCount int
+}
+
+// Stream is one part of a dump file, as its directory or header lists it.
+type Stream struct {
+	Type    uint32
+	HasType bool   // Type is a number of the format
+	Name    string // "" when the type has no known name
+	Offset  int64
+	Size    int64
+	Note    string // what is wrong with it, or what it holds
+}
+
+// incident gives a list the form that Status and the crash conversions take.
+func (l *List) incident() *triage.Incident {
+	inc := &triage.Incident{Errors: l.Errors, Modules: l.Modules, Threads: l.Threads, Crashing: -1}
+	if l.System != nil {
+		inc.System = *l.System
+	}
+	if l.Process != nil {
+		inc.Process = *l.Process
+	}
+	if l.Crash != nil {
+		inc.Crash = &triage.Crash{Exception: *l.Crash}
+	}
+	if l.BugCheck != nil {
+		inc.BugCheck = &triage.BugCheck{BugCheck: *l.BugCheck}
+		inc.BugCheck.Live = isLive(l.BugCheck.Code)
+	}
+	return inc
+}
+
+// ListStatus is Status for a list.
+func ListStatus(l *List) (string, int) { return Status(l.incident()) }
+
+// ListJSON writes a list as one JSON object on one line.
+func ListJSON(w io.Writer, l *List, opt Options) error {
+	inc := l.incident()
+	h := hexFor(inc.System.Arch)
+	d := header(opt.Tool, l.Inputs, l.Errors)
+	d.Status, _ = Status(inc)
+	d.PID, d.Process, d.SystemInfo = pid(inc), processJSON(&inc.Process), systemJSON(&inc.System)
+	special := map[string]func(*stream){}
+	switch l.Kind {
+	case ListInfo:
+		d.Captured = timeText(l.Captured)
+		d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc)
+		d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
+		d.ThreadCount, d.ModuleCount = count(l.ThreadCount), count(l.ModuleCount)
+	case ListModules:
+		d.Modules, d.UnloadedModules = modulesJSON(l.Modules, h), unloadedJSON(l.Unloaded, h)
+	case ListDrivers:
+		d.Drivers, d.UnloadedModules = modulesJSON(drivers(l.Modules), h), unloadedJSON(l.Unloaded, h)
+	case ListThreads:
+		d.ThreadCount = ptr(len(l.Threads))
+		special["threads"] = func(s *stream) { s.threadHeads(l.Threads, h) }
+	case ListHandles:
+		d.Handles = append([]HandleJSON{}, handlesJSON(l.Handles, h)...)
+	case ListMemory:
+		special["regions"] = func(s *stream) { s.regions(l.Regions, h) }
+		special["ranges"] = func(s *stream) { s.ranges(l.Ranges, h) }
+	case ListStreams:
+		d.Streams = streamsJSON(l.Streams)
+	}
+	return newStream(w).document(&d, special)
+}
+
+func count(n int) *int {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+func drivers(in []*triage.Module) []*triage.Module {
+	var out []*triage.Module
+	for _, m := range in {
+		if m != nil && m.Module != nil && m.Kernel {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (s *stream) threadHeads(threads []triage.Thread, h hexer) {
+	list(s, "threads", func(yield func(*ThreadJSON) bool) {
+		for i := range threads {
+			j := threadHead(&threads[i], h)
+			j.Frames = []FrameJSON{}
+			if !yield(&j) {
+				return
+			}
+		}
+	})
+}
+
+func (s *stream) regions(regions []dump.Region, h hexer) {
+	list(s, "regions", func(yield func(RegionJSON) bool) {
+		for i := range regions {
+			r := &regions[i]
+			j := RegionJSON{Base: h.addr(r.Base), Size: r.Size, State: memoryState(r.State), Type: memoryType(r.Type), AllocationBase: h.known(r.AllocationBase)}
+			if r.Protect != 0 {
+				j.Protect = protection(r.Protect)
+			}
+			if !yield(j) {
+				return
+			}
+		}
+	})
+}
+
+func (s *stream) ranges(ranges []dump.Range, h hexer) {
+	list(s, "ranges", func(yield func(RangeJSON) bool) {
+		for _, r := range ranges {
+			if !yield(RangeJSON{h.addr(r.VA), r.Size, r.Off}) {
+				return
+			}
+		}
+	})
+}
+
+func streamsJSON(in []Stream) []StreamJSON {
+	out := make([]StreamJSON, 0, len(in))
+	for i := range in {
+		j := StreamJSON{Name: in[i].Name, Offset: in[i].Offset, Size: in[i].Size, Note: in[i].Note}
+		if in[i].HasType {
+			j.Type = &in[i].Type
+		}
+		out = append(out, j)
+	}
+	return out
+}

@@ -1,0 +1,15 @@
+package report
+
+import (
+	_ "embed"
+	"slices"
+)
+
+//go:generate go run ./internal/genschema -out schema.json
+
+//go:embed schema.json
+var schema []byte
+
+// Schema returns the JSON Schema (draft 2020-12) of the JSON that this package
+// writes, as it is generated from Document.
+func Schema() []byte { return slices.Clone(schema) }

@@ -1,0 +1,314 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/report/codes"
+	"dumptriage/symbols"
+	"dumptriage/triage"
+)
+
+// SGR sequences of coloured text.
+const (
+	sgrReset  = "\x1b[0m"
+	sgrBold   = "\x1b[1m"
+	sgrDim    = "\x1b[2m"
+	sgrRed    = "\x1b[31m"
+	sgrYellow = "\x1b[33m"
+	sgrCyan   = "\x1b[36m"
+)
+
+// text writes lines. The first error sticks.
+type text struct {
+	w     *bufio.Writer
+	color bool
+	limit int // frames per half, 0 all
+	arch  dump.Arch
+	pid   *uint32
+	err   error
+}
+
+func newText(w io.Writer, opt Options, arch dump.Arch) *text {
+	return &text{w: bufio.NewWriterSize(w, writeSize), color: opt.Color, limit: opt.Frames, arch: arch}
+}
+
+// line writes one line in a colour ("" for none).
+func (t *text) line(sgr, format string, args ...any) {
+	if t.err != nil {
+		return
+	}
+	if !t.color {
+		sgr = ""
+	}
+	t.w.WriteString(sgr)
+	fmt.Fprintf(t.w, format, args...)
+	if sgr != "" {
+		t.w.WriteString(sgrReset)
+	}
+	_, t.err = t.w.WriteString("\n")
+}
+
+func (t *text) flush() error {
+	if t.err != nil {
+		return t.err
+	}
+	return t.w.Flush()
+}
+
+// addr formats an address as the debugger does: 00007ffe`61405593, or eight
+// digits on a 32-bit machine.
+func (t *text) addr(v uint64) string { return address(v, t.arch) }
+
+func address(v uint64, arch dump.Arch) string {
+	if arch.PointerSize() == 4 && v>>32 == 0 {
+		return fmt.Sprintf("%08x", v)
+	}
+	return fmt.Sprintf("%08x`%08x", v>>32, v&0xffffffff)
+}
+
+// Text writes an incident for people: what happened, every thread, and what was
+// missing. The error is that of w.
+func Text(w io.Writer, inc *triage.Incident, opt Options) error {
+	t := newText(w, opt, inc.System.Arch)
+	t.pid = pid(inc)
+	t.heading(inc)
+	t.crash(inc)
+	t.bugCheck(inc)
+	if opt.Unique {
+		t.groups(inc)
+	} else {
+		for i := range inc.Threads {
+			t.line("", "")
+			t.thread(inc, i)
+		}
+	}
+	t.cpus(inc)
+	t.missing(inc.Missing)
+	t.errors(inc.Errors)
+	return t.flush()
+}
+
+func (t *text) heading(inc *triage.Incident) {
+	t.inputs(inc.Inputs)
+	t.system(&inc.System)
+	t.process(&inc.Process, t.pid)
+	if p := inc.Pairing; p != nil {
+		t.line("", "Pair:    %s with %s (%s, pid %x)", clean(dump.BaseName(p.User)), clean(dump.BaseName(p.Kernel)), clean(p.How), p.PID)
+		for _, w := range p.Warnings {
+			t.line(sgrYellow, "         warning: %s", clean(w))
+		}
+	}
+}
+
+func (t *text) inputs(in []triage.Input) {
+	for _, i := range in {
+		what := joinWith(", ", string(i.Format), clean(i.Kind))
+		if what != "" {
+			what = ": " + what
+		}
+		t.line("", "Dump:    %s%s", clean(i.Path), what)
+	}
+}
+
+func (t *text) system(s *dump.System) {
+	if s.Arch == dump.ArchUnknown {
+		return
+	}
+	v := s.NTVersion
+	if v == "" {
+		v = osVersion(s)
+	}
+	cpus := ""
+	if s.CPUCount != 0 {
+		cpus = fmt.Sprintf("%d processors", s.CPUCount)
+	}
+	t.line("", "System:  %s", joinWith(", ", strings.TrimSpace("Windows NT "+clean(v)), s.Arch.String(), cpus))
+}
+
+func (t *text) process(p *dump.Process, pid *uint32) {
+	id := ""
+	if pid != nil {
+		id = fmt.Sprintf("pid %x", *pid)
+	}
+	if s := joinWith(", ", clean(p.Name), id); s != "" {
+		t.line("", "Process: %s", s)
+	}
+	if p.CommandLine != "" {
+		t.line("", "Command: %s", clean(p.CommandLine))
+	}
+}
+
+func joinWith(sep string, parts ...string) string {
+	var keep []string
+	for _, p := range parts {
+		if p != "" {
+			keep = append(keep, p)
+		}
+	}
+	return strings.Join(keep, sep)
+}
+
+func (t *text) crash(inc *triage.Incident) {
+	c := inc.Crash
+	if c == nil {
+		return
+	}
+	t.line(sgrBold+sgrRed, "Crash:   %s (%s) at %s%s", CrashType(&c.Exception), hex32(c.Code)[2:], t.addr(narrow(c.Address, t.arch)), inModule(c.Module, c.Address))
+	if a := CrashAddress(&c.Exception, t.arch); a != narrow(c.Address, t.arch) {
+		t.line("", "         address %s", t.addr(a))
+	}
+	if a := c.Adjusted; a != nil {
+		if a.Kind == "null-pointer" {
+			t.line("", "         null pointer, offset %#x", a.Offset)
+		} else {
+			t.line("", "         really %s (%s)", t.addr(a.Address), clean(a.Kind))
+		}
+	}
+	if c.Instruction != nil {
+		t.line("", "         instruction %s", clean(c.Instruction.Text))
+	}
+	if c.Assertion != "" {
+		t.line("", "         assertion: %s", clean(c.Assertion))
+	}
+	t.line("", "         thread %s", t.threadID(c.ThreadID))
+}
+
+func inModule(m *triage.Module, addr uint64) string {
+	if m == nil || m.Module == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s+%#x)", clean(moduleAlias(m.Module)), addr-m.Base)
+}
+
+func (t *text) bugCheck(inc *triage.Incident) {
+	b := inc.BugCheck
+	if b == nil {
+		return
+	}
+	name, meaning, _ := codes.BugCheck(b.Code)
+	if name == "" {
+		name = "unknown bugcheck"
+	}
+	live := ""
+	if b.Live {
+		live = ", a live dump: the system went on"
+	}
+	raw := ""
+	if b.Raw != b.Code {
+		raw = fmt.Sprintf(", raw %x", b.Raw)
+	}
+	t.line(sgrBold+sgrRed, "Bugcheck: %s (%x%s)%s", name, b.Code, raw, live)
+	for i, p := range b.Parameters {
+		t.line("", "%s", strings.TrimRight(fmt.Sprintf("Arg%d: %s  %s", i+1, t.addr(narrow(p, t.arch)), meaning[i]), " "))
+	}
+	t.blame(b.Blame)
+}
+
+func (t *text) blame(b *triage.Blame) {
+	if b == nil || b.Module == nil || b.Module.Module == nil {
+		return
+	}
+	at := fmt.Sprintf("%s+%#x", moduleAlias(b.Module.Module), b.Offset)
+	if s := symbolText(b); s != "" {
+		at = moduleAlias(b.Module.Module) + "!" + s
+	}
+	t.line(sgrBold, "Blame:   %s (%s)", clean(at), clean(joinWith(", ", b.Module.Name(), b.Rule, confidence(b.Confidence))))
+}
+
+func confidence(c string) string {
+	if c == "" {
+		return ""
+	}
+	return "confidence " + c
+}
+
+func (t *text) groups(inc *triage.Incident) {
+	groups := groupThreads(inc)
+	for _, g := range groups {
+		t.line("", "")
+		s := "threads"
+		if len(g.members) == 1 {
+			s = "thread"
+		}
+		t.line(sgrBold, "%d %s: %s", len(g.members), s, t.memberList(inc, g.members))
+		t.thread(inc, g.members[0])
+	}
+	t.line("", "")
+	t.line("", "Total threads: %d, unique stacks: %d", len(inc.Threads), len(groups))
+}
+
+func (t *text) memberList(inc *triage.Incident, members []int) string {
+	var b strings.Builder
+	for i, m := range members {
+		if i > 0 {
+			b.WriteString(" ")
+		}
+		b.WriteString(t.threadID(inc.Threads[m].ID))
+	}
+	return b.String()
+}
+
+func (t *text) cpus(inc *triage.Incident) {
+	for i := range inc.CPUs {
+		c := &inc.CPUs[i]
+		if c.Kernel == nil || len(c.Kernel.Frames) == 0 {
+			continue
+		}
+		t.line("", "")
+		on := ""
+		if c.ThreadID != 0 {
+			on = fmt.Sprintf("  thread %x", c.ThreadID)
+		} else if c.Idle {
+			on = "  idle"
+		}
+		t.line(sgrBold, "Processor %d%s", c.Number, on)
+		t.half(c.Kernel, halfOptions{})
+	}
+}
+
+func (t *text) missing(missing []symbols.Missing) {
+	if len(missing) == 0 {
+		return
+	}
+	t.line("", "")
+	t.line(sgrYellow, "Images not found (their frames have no names, and unwinding through them is less certain):")
+	for i := range missing {
+		m := &missing[i]
+		if m.Module == nil {
+			continue
+		}
+		key := m.Key
+		if key == "" {
+			key = codeID(m.Module)
+		}
+		t.line("", "  %s  %s", clean(m.Module.Name()), clean(key))
+		if len(m.Tried) > 0 {
+			t.line("", "    tried: %s", clean(strings.Join(m.Tried, "; ")))
+		}
+		if m.Reason != "" {
+			t.line("", "    refused: %s", clean(m.Reason))
+		}
+	}
+}
+
+func (t *text) errors(errs []*dump.Error) {
+	first := true
+	for _, e := range errs {
+		if e == nil {
+			continue
+		}
+		if first {
+			t.line("", "")
+			first = false
+		}
+		if e.Warning {
+			t.line(sgrYellow, "warning: %s", clean(e.Error()))
+		} else {
+			t.line(sgrRed, "error: %s", clean(e.Error()))
+		}
+	}
+}

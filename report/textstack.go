@@ -1,0 +1,261 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/report/codes"
+	"dumptriage/triage"
+	"dumptriage/unwind"
+)
+
+// unknown stands where a return address is not known, as the debugger prints
+// memory that it cannot read.
+const (
+	unknown64 = "????????`????????"
+	unknown32 = "????????"
+)
+
+// threadID formats a thread as the debugger does: pid.tid in hexadecimal.
+func (t *text) threadID(id uint32) string {
+	if t.pid == nil {
+		return fmt.Sprintf("%x", id)
+	}
+	return fmt.Sprintf("%x.%x", *t.pid, id)
+}
+
+func (t *text) thread(inc *triage.Incident, index int) {
+	th := &inc.Threads[index]
+	mark, sgr := " ", sgrBold
+	if index == inc.Crashing {
+		mark, sgr = "#", sgrBold+sgrRed
+	}
+	t.line(sgr, "%s %2d  Id: %s%s", mark, index, t.threadID(th.ID), t.threadFacts(th))
+	if th.Kernel != nil && len(th.Kernel.Frames) > 0 {
+		t.kernelHalf(th)
+	} else if th.KernelNote != "" {
+		t.line(sgrYellow, "   no kernel half: %s", clean(th.KernelNote))
+	}
+	if th.User != nil {
+		first := 0
+		if th.Kernel != nil {
+			first = len(th.Kernel.Frames)
+		}
+		t.half(th.User, halfOptions{first: first, noHeader: first > 0 && wide(th.Kernel, t.arch) == wide(th.User, t.arch)})
+	}
+	if th.Handler != nil && len(th.Handler.Frames) > 0 {
+		t.line(sgrCyan, "-- where the thread stood when the dump was written ------------")
+		t.half(th.Handler, halfOptions{})
+	}
+}
+
+// threadFacts is the rest of a thread's header.
+func (t *text) threadFacts(th *triage.Thread) string {
+	var b strings.Builder
+	if th.SuspendCount != 0 || th.TEB != 0 && th.User != nil {
+		fmt.Fprintf(&b, " Suspend: %d", th.SuspendCount)
+	}
+	if th.TEB != 0 {
+		fmt.Fprintf(&b, " Teb: %s", t.addr(th.TEB))
+	}
+	if th.Name != "" {
+		b.WriteString(` "` + clean(th.Name) + `"`)
+	}
+	if k := th.KernelInfo; k != nil {
+		if k.ETHREAD != 0 {
+			fmt.Fprintf(&b, " Ethread: %s", address(k.ETHREAD, dump.AMD64))
+		}
+		if s := threadState(k); s != "" {
+			b.WriteString(" " + s)
+		}
+		if k.State == stateWaiting {
+			if w := codes.WaitReason(k.WaitReason); w != "" {
+				b.WriteString(" (" + w + ")")
+			}
+		}
+		if k.CPU >= 0 {
+			fmt.Fprintf(&b, " on processor %d", k.CPU)
+		}
+	}
+	return b.String()
+}
+
+func (t *text) kernelHalf(th *triage.Thread) {
+	o := halfOptions{seam: true}
+	switch {
+	case th.User != nil && len(th.User.Frames) > 0:
+		o.next, o.hasNext = th.User.Frames[0].IP, true
+	case th.Seam != nil && th.Seam.UserIP != 0:
+		o.next, o.hasNext = th.Seam.UserIP, true
+	}
+	if th.Kernel.Stop.Reason == unwind.StopTrapFrame && th.KernelInfo != nil {
+		o.trapFrame = th.KernelInfo.TrapFrame
+	}
+	t.half(th.Kernel, o)
+	if th.Seam == nil && th.User == nil {
+		return
+	}
+	t.line(sgrCyan, "%s", seamLine(th))
+}
+
+// seamLine is drawn between a kernel half and its user half.
+func seamLine(th *triage.Thread) string {
+	var notes []string
+	if s := th.Seam; s != nil {
+		if s.Rule != "" {
+			notes = append(notes, clean(s.Rule))
+		}
+		if s.Note != "" {
+			notes = append(notes, clean(s.Note))
+		}
+	}
+	if !th.Stitched && th.User != nil && th.Kernel != nil && !strings.Contains(strings.Join(notes, " "), "not simultaneous") {
+		notes = append(notes, "not stitched")
+	}
+	line := "-- user mode --"
+	if len(notes) > 0 {
+		line += " " + strings.Join(notes, "; ") + " "
+	}
+	return line + strings.Repeat("-", max(2, 64-len(line)))
+}
+
+// halfOptions say how a half is printed beside others.
+type halfOptions struct {
+	first     int    // number of the first frame
+	noHeader  bool   // the columns were named above
+	seam      bool   // a user half or its address follows
+	next      uint64 // address that the outermost frame returns to
+	hasNext   bool
+	trapFrame uint64 // of the outermost frame
+}
+
+func wide(half *triage.Half, arch dump.Arch) bool {
+	if half != nil && half.Registers.Arch != dump.ArchUnknown {
+		arch = half.Registers.Arch
+	}
+	return arch.PointerSize() == 8
+}
+
+func (t *text) half(half *triage.Half, o halfOptions) {
+	is64 := wide(half, t.arch)
+	if !o.noHeader {
+		if is64 {
+			t.line("", " # Child-SP          RetAddr               Call Site")
+		} else {
+			t.line("", " # ChildEBP RetAddr  ")
+		}
+	}
+	n := shown(half, t.limit)
+	for _, r := range fold(half.Frames[:n]) {
+		for i := r.from; i < r.from+r.count; i++ {
+			t.frame(half, i, is64, o)
+		}
+		if r.repeats > 0 {
+			from := o.first + r.from + r.count
+			t.line(sgrDim, "   ... frames %02x..%02x repeat the %d above %d times", from, from+r.count*r.repeats-1, r.count, r.repeats)
+		}
+	}
+	t.ending(half, n, o)
+}
+
+// ending says how a half ends when that is not at the end of the stack.
+func (t *text) ending(half *triage.Half, n int, o halfOptions) {
+	switch reason := half.Stop.Reason; {
+	case n < len(half.Frames):
+		t.line(sgrDim, "   ... %d more frames", len(half.Frames)-n)
+	case half.Truncated:
+		t.line(sgrYellow, "   ... truncated: the stack goes on")
+	case reason == "" || reason == unwind.StopEndOfStack || (reason == unwind.StopTrapFrame && o.seam):
+	default:
+		t.line(sgrYellow, "   stack ends: %s", clean(joinWith(": ", string(reason), half.Stop.Detail)))
+	}
+}
+
+func (t *text) frame(half *triage.Half, i int, is64 bool, o halfOptions) {
+	f := &half.Frames[i]
+	sp, ret := f.SP, ""
+	if !is64 && f.HasFP {
+		sp = f.FP
+	}
+	arch := dump.X86
+	if is64 {
+		arch = dump.AMD64
+	}
+	switch last := i == len(half.Frames)-1; {
+	case !last:
+		ret = address(half.Frames[i+1].IP, arch)
+	case o.hasNext:
+		ret = address(o.next, arch)
+	case half.Stop.Reason == unwind.StopEndOfStack:
+		ret = address(0, arch)
+	case is64:
+		ret = unknown64
+	default:
+		ret = unknown32
+	}
+	site := callSite(f, arch)
+	if o.trapFrame != 0 && i == len(half.Frames)-1 {
+		site += fmt.Sprintf(" (TrapFrame @ %s)", address(o.trapFrame, dump.AMD64))
+	}
+	sgr := ""
+	if f.Capture {
+		sgr = sgrDim
+	}
+	if is64 {
+		t.line(sgr, "%02x %s %s     %s%s", o.first+i, address(sp, arch), ret, site, trustMark(f))
+	} else {
+		t.line(sgr, "%02x %s %s %s%s", o.first+i, address(sp, arch), ret, site, trustMark(f))
+	}
+}
+
+// callSite names a frame as the debugger does: module!function+0x1f.
+func callSite(f *triage.Frame, arch dump.Arch) string {
+	if f.Module == nil || f.Module.Module == nil {
+		for _, hit := range f.Unloaded {
+			if hit.Module != nil {
+				return fmt.Sprintf("<Unloaded_%s>+%#x", clean(hit.Module.Name()), hit.Offset)
+			}
+		}
+		if f.Name.Function != "" {
+			return clean(f.Name.Function) + plus(f.Name.Offset)
+		}
+		return "0x" + address(f.IP, arch)
+	}
+	module := clean(moduleAlias(f.Module.Module))
+	if f.Name.Function == "" {
+		return module + plus(f.IP-f.Module.Base)
+	}
+	return module + "!" + clean(f.Name.Function) + plus(f.Name.Offset)
+}
+
+func plus(offset uint64) string {
+	if offset == 0 {
+		return ""
+	}
+	return fmt.Sprintf("+%#x", offset)
+}
+
+// moduleAlias is the debugger's name for a module: nt for the kernel, else the
+// base name without its extension.
+func moduleAlias(m *dump.Module) string {
+	name := m.Name()
+	if isCore(name) {
+		return "nt"
+	}
+	if i := strings.LastIndexByte(name, '.'); i > 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// trustMark marks the frames that are not certain by how they were found.
+func trustMark(f *triage.Frame) string {
+	switch f.Trust {
+	case unwind.TrustContext, unwind.TrustCFI, unwind.TrustInline:
+		return ""
+	case unwind.TrustFramePointer:
+		return " [" + f.Method.String() + "]"
+	}
+	return " [" + f.Trust.String() + "]"
+}
