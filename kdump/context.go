@@ -1,6 +1,9 @@
 package kdump
 
 import (
+	"cmp"
+	"slices"
+
 	"dumptriage/dump"
 	"dumptriage/internal/threadcontext"
 )
@@ -131,34 +134,39 @@ const maxLiveBlocks = 16
 func (f *File) liveBlock(kt *dump.KernelThread, frame *dump.Registers) (dump.Registers, bool) {
 	pc, _ := frame.PC()
 	sp, _ := frame.SP()
-	tried := 0
-	for _, va := range f.contextBlocks(kt.StackLimit, kt.StackBase) {
-		if tried++; tried > maxLiveBlocks {
-			break
+	for _, b := range f.contextBlocks(kt.StackLimit, kt.StackBase) {
+		r := f.recordOfBlock(b)
+		if r == nil {
+			continue
 		}
-		regs, ok := f.contextAt(va)
+		regs, err := threadcontext.Parse(f.hdr.arch, r.b, b.Off)
 		pc2, _ := regs.PC()
 		sp2, _ := regs.SP()
-		if ok && pc == pc2 && sp == sp2 {
+		if err == nil && pc == pc2 && sp == sp2 {
 			return regs, true
 		}
 	}
 	return dump.Registers{}, false
 }
 
-// contextBlocks returns the addresses of the blocks in [limit, base) that have
-// the size of a CONTEXT.
-func (f *File) contextBlocks(limit, base uint64) []uint64 {
-	size := uint64(contextSize(f.hdr.arch))
-	var found []uint64
-	for _, b := range f.blocks {
-		if b.Size == size && b.VA >= limit && b.VA < base {
-			if found = append(found, b.VA); len(found) >= maxLiveBlocks {
-				break
+// contextBlocks returns, at most maxLiveBlocks of, the blocks in [limit, base)
+// that have the size of a CONTEXT.
+func (f *File) contextBlocks(limit, base uint64) []dump.Range {
+	f.contextsOnce.Do(func() {
+		size := uint64(contextSize(f.hdr.arch))
+		for _, b := range f.blocks {
+			if b.Size == size {
+				f.contexts = append(f.contexts, b)
 			}
 		}
+		slices.SortStableFunc(f.contexts, func(a, b dump.Range) int { return cmp.Compare(a.VA, b.VA) })
+	})
+	from := func(va uint64) int {
+		i, _ := slices.BinarySearchFunc(f.contexts, va, func(b dump.Range, va uint64) int { return cmp.Compare(b.VA, va) })
+		return i
 	}
-	return found
+	i := from(limit)
+	return f.contexts[i:max(i, min(from(base), i+maxLiveBlocks))]
 }
 
 func contextSize(a dump.Arch) int {

@@ -19,6 +19,10 @@ type processor struct {
 	record        *record
 }
 
+// processorTypePart is how much of a KPRCB is kept: its head, with the
+// processor's type.
+const processorTypePart = 0x100
+
 // maxProcessors is what Windows supports: 2048 logical processors.
 const maxProcessors = 2048
 
@@ -36,7 +40,6 @@ func (f *File) readProcessors() {
 	if size < minPRCB || size > maxStructure {
 		return
 	}
-	limit := min(maxProcessors, f.most(size)+1)
 	seen := map[uint32]bool{}
 	add := func(r *record, crashed bool) {
 		if p, ok := f.newProcessor(r); ok && !seen[p.number] {
@@ -48,12 +51,8 @@ func (f *File) readProcessors() {
 	if f.prcb != nil {
 		add(f.prcb, true)
 	}
-	for _, b := range f.blocks {
-		if b.Size == uint64(size) && len(f.prcbs) < limit {
-			if r := f.recordAt(b.VA, size); r != nil {
-				add(r, false)
-			}
-		}
+	for r := range f.blocksOfSize(size) {
+		add(r, false)
 	}
 	slices.SortFunc(f.prcbs, func(a, b processor) int { return cmp.Compare(a.number, b.number) })
 }
@@ -61,7 +60,7 @@ func (f *File) readProcessors() {
 func (f *File) newProcessor(r *record) (processor, bool) {
 	k := &f.kd.prcb
 	number, ok := r.uint(k.number, f.processorNumberSize())
-	if !ok || number >= maxProcessors || f.hdr.cpus.ok && number >= uint64(f.hdr.cpus.v) {
+	if !ok || number >= maxProcessors || f.hdr.cpus.ok && f.hdr.cpus.v != 0 && number >= uint64(f.hdr.cpus.v) {
 		return processor{}, false
 	}
 	p := processor{va: r.va, number: uint32(number), current: f.kernelPointer(r, k.currentThread), idle: f.kernelPointer(r, k.idleThread)}
@@ -69,7 +68,7 @@ func (f *File) newProcessor(r *record) (processor, bool) {
 	if mhz, ok := r.uint(k.mhz, 4); ok {
 		p.mhz = uint32(mhz)
 	}
-	p.record = &record{va: r.va, off: r.off, b: r.b[:min(len(r.b), 0x100)], ptr: r.ptr}
+	p.record = &record{va: r.va, off: r.off, b: slices.Clone(r.b[:min(len(r.b), processorTypePart)]), ptr: r.ptr}
 	return p, true
 }
 

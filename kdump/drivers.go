@@ -94,7 +94,7 @@ type stringPool struct {
 
 // maxName bounds a name: paths of drivers have at most 32767 characters, real
 // ones some dozens.
-const maxName = 1024
+const maxName = 520
 
 func (f *File) stringPool() stringPool {
 	s := f.tri.strings

@@ -48,6 +48,8 @@ type File struct {
 	ids          identity
 	faultOnce    sync.Once
 	fault        fault
+	contextsOnce sync.Once
+	contexts     []dump.Range // the blocks of a CONTEXT's size, by address
 	statusOnce   sync.Once
 	status       []uint32
 	systemOnce   sync.Once

@@ -48,7 +48,10 @@ func (f *File) readStatus() {
 		return
 	}
 	const stream = "ThreadStatus"
-	for _, b := range f.blocks {
+	for i, b := range f.blocks {
+		if i >= maxBlocks/16 {
+			return
+		}
 		if b.Size < 8 || b.Size%4 != 0 || b.Size > 4*(maxStatus+1) {
 			continue
 		}

@@ -26,11 +26,9 @@ func (f *File) findProcess() *record {
 	if size < minProcess || size > maxStructure {
 		return nil
 	}
-	for _, b := range f.blocks {
-		if b.Size == uint64(size) {
-			if r := f.recordAt(b.VA, size); r != nil && f.isProcess(r) {
-				return r
-			}
+	for r := range f.blocksOfSize(size) {
+		if f.isProcess(r) {
+			return r
 		}
 	}
 	return nil
@@ -43,7 +41,7 @@ func (f *File) isProcess(r *record) bool {
 
 func (f *File) readProcess() {
 	p := &f.proc
-	if f.hdr.dirBase.ok && f.hdr.dumpType == typeTriage {
+	if f.hdr.dirBase.ok {
 		p.DirBase = f.pageTableRoot(f.hdr.dirBase.v)
 	}
 	r := f.findProcess()

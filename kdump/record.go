@@ -1,6 +1,7 @@
 package kdump
 
 import (
+	"iter"
 	"strconv"
 
 	"dumptriage/dump"
@@ -119,6 +120,51 @@ func (f *File) recordAt(va uint64, size int) *record {
 		return nil
 	}
 	return &record{va: va, off: -1, b: b, ptr: f.hdr.ptr}
+}
+
+// blocksOfSize yields the structures of a size that are data blocks of their own.
+// The live writer's table grows downwards, so it is read backwards there. Honest
+// blocks do not lie over each other, so no more are tried than the file can
+// hold: that keeps many blocks over the same bytes from costing time and memory.
+func (f *File) blocksOfSize(size int) iter.Seq[*record] {
+	return func(yield func(*record) bool) {
+		tries := f.most(size)
+		for i := range f.blocks {
+			b := f.blocks[i]
+			if f.live {
+				b = f.blocks[len(f.blocks)-1-i]
+			}
+			if b.Size != uint64(size) {
+				continue
+			}
+			if tries--; tries < 0 {
+				f.damage(dump.Errorf(dump.Limit, blockStream, "more blocks of %#x bytes than the file can hold: the rest is left out", size))
+				return
+			}
+			if r := f.recordOfBlock(b); r != nil && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// recordOfBlock copies the bytes of one block. They are read from the block and
+// not by address: another block that lies over it, such as a stack, may have been
+// captured at another time.
+func (f *File) recordOfBlock(b dump.Range) *record {
+	c := cursor.At(f.r, f.size, b.Off, int64(b.Size), blockStream)
+	if uint64(c.Len()) != b.Size || c.Err() != nil {
+		return nil
+	}
+	return &record{va: b.VA, off: b.Off, b: c.Bytes(c.Len()), ptr: f.hdr.ptr}
+}
+
+// most returns how many structures of a size the file can hold.
+func (f *File) most(size int) int {
+	if size <= 0 {
+		return 0
+	}
+	return int(f.size / int64(size))
 }
 
 // maxStructure bounds every structure size that the file claims. The largest

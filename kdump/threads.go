@@ -44,12 +44,7 @@ func (f *File) readThreads() {
 				Msg: "what the header points to is not a thread"})
 		}
 	}
-	limit := f.most(f.threadSize())
 	for r := range f.threadBlocks() {
-		if len(f.threads) > limit {
-			f.damage(dump.Errorf(dump.Limit, "ETHREAD", "more threads than a file of this size can hold: the rest is left out"))
-			break
-		}
 		add(r)
 	}
 	for _, p := range f.processors() {
@@ -83,33 +78,11 @@ func (f *File) threadSize() int {
 	return f.kd.thread.size
 }
 
-// most returns how many structures of a size the file can hold: a bound that no
-// honest file meets, and that keeps many blocks over the same bytes from growing
-// memory.
-func (f *File) most(size int) int {
-	if size <= 0 {
-		return 0
-	}
-	return int(f.size / int64(size))
-}
-
-// threadBlocks yields the data blocks that are ETHREADs. The live writer's table
-// grows downwards, so it is read backwards there.
+// threadBlocks yields the data blocks that are ETHREADs.
 func (f *File) threadBlocks() iter.Seq[*record] {
 	return func(yield func(*record) bool) {
-		size := f.threadSize()
-		if size == 0 {
-			return
-		}
-		for i := range f.blocks {
-			b := f.blocks[i]
-			if f.live {
-				b = f.blocks[len(f.blocks)-1-i]
-			}
-			if b.Size != uint64(size) {
-				continue
-			}
-			if r := f.recordAt(b.VA, size); r != nil && f.isThread(r) && !yield(r) {
+		for r := range f.blocksOfSize(f.threadSize()) {
+			if f.isThread(r) && !yield(r) {
 				return
 			}
 		}

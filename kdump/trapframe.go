@@ -23,7 +23,7 @@ func (f *File) setTrapFrame(kt *dump.KernelThread, r *record, teb uint64) {
 
 func (f *File) tryTrapFrame(kt *dump.KernelThread, va uint64, rule string, teb uint64) bool {
 	regs, ok := f.userFrame(va)
-	if !ok || teb == 0 { // a system thread has no user half
+	if !ok || teb == 0 && f.kd.thread.teb != 0 { // a system thread has no user half
 		return false
 	}
 	kt.TrapFrame, kt.TrapFrameRule, kt.User = va, rule, regs

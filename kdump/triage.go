@@ -82,7 +82,8 @@ func (l *triageLayout) parse(c *cursor.Cursor, ptr int) (*triage, error) {
 func readSpan(c *cursor.Cursor) span { return span{c.U32(), c.U32()} }
 
 const (
-	blockSize = 16 // TRIAGE_DATA_BLOCK: address u64, file offset u32, size u32
+	blockStream = "TRIAGE_DATA_BLOCK"
+	blockSize   = 16 // TRIAGE_DATA_BLOCK: address u64, file offset u32, size u32
 	// maxBlocks is far beyond what fits into the few megabytes that the kernel
 	// gives a triage dump.
 	maxBlocks = 1 << 20
@@ -125,16 +126,15 @@ func (f *File) checkEnd() {
 // readBlocks decodes the data block table in file order. Blocks are cut to what
 // the file holds.
 func (f *File) readBlocks() {
-	const stream = "TRIAGE_DATA_BLOCK"
 	t := f.tri
 	if t.blocks.off == 0 || t.blocks.size == 0 {
 		return
 	}
 	want := int64(min(t.blocks.size, maxBlocks))
 	if t.blocks.size > maxBlocks {
-		f.damage(dump.Errorf(dump.Limit, stream, "%d blocks, only the first %d are read", t.blocks.size, maxBlocks))
+		f.damage(dump.Errorf(dump.Limit, blockStream, "%d blocks, only the first %d are read", t.blocks.size, maxBlocks))
 	}
-	c := cursor.At(f.r, f.size, int64(t.blocks.off), want*blockSize, stream)
+	c := cursor.At(f.r, f.size, int64(t.blocks.off), want*blockSize, blockStream)
 	n, err := c.Count(uint64(want), blockSize)
 	f.damageErr(err)
 	f.blocks = make([]dump.Range, 0, n)
@@ -151,7 +151,7 @@ func (f *File) readBlocks() {
 		f.blocks = append(f.blocks, dump.Range{VA: va, Size: uint64(size), Off: off})
 	}
 	if short > 0 {
-		f.damage(dump.Errorf(dump.Truncated, stream, "%d of %d blocks run beyond the end of the file", short, n))
+		f.damage(dump.Errorf(dump.Truncated, blockStream, "%d of %d blocks run beyond the end of the file", short, n))
 	}
 }
 
