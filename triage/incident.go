@@ -119,6 +119,8 @@ type Thread struct {
 	Stitched    bool
 	Seam        *Seam
 	KernelNote  string // why a thread of the user dump has no kernel half
+
+	kernelThread *dump.Thread // of the kernel dump, nil when there is none
 }
 
 // Half is one walked half of a stack.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The scripts ask the program itself for what may come next, so that they never
+// go stale.
+var (
+	//go:embed completion/bash.sh
+	bashCompletion string
+	//go:embed completion/zsh.sh
+	zshCompletion string
+	//go:embed completion/fish.fish
+	fishCompletion string
+	//go:embed completion/powershell.ps1
+	powershellCompletion string
+)
+
+var completionScripts = map[string]*string{
+	"bash": &bashCompletion, "zsh": &zshCompletion, "fish": &fishCompletion, "powershell": &powershellCompletion,
+}
+
+func completionCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "completion",
+		Usage:     "print a shell completion script",
+		ArgsUsage: "bash|zsh|fish|powershell",
+		Description: "bash:        source <(dumptriage completion bash)\n" +
+			"zsh:         dumptriage completion zsh > \"${fpath[1]}/_dumptriage\"\n" +
+			"fish:        dumptriage completion fish > ~/.config/fish/completions/dumptriage.fish\n" +
+			"powershell:  dumptriage completion powershell | Out-String | Invoke-Expression",
+		Action: func(c *cli.Context) error {
+			script, ok := completionScripts[c.Args().First()]
+			if !ok || c.NArg() != 1 {
+				return usagef("completion wants one of bash, zsh, fish or powershell")
+			}
+			_, err := io.WriteString(c.App.Writer, *script)
+			return err
+		},
+	}
+}
+
+// completionMark is the hidden first argument by which the scripts ask.
+const completionMark = "--complete"
+
+func completionRequest(args []string) ([]string, bool) {
+	if len(args) == 0 || args[0] != completionMark {
+		return nil, false
+	}
+	words := args[1:]
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	return words, true
+}
+
+// complete lists what may stand for the last word: verbs, then flags of the
+// verb. Nothing is printed where a file name belongs, and the shell completes
+// that itself.
+func complete(app *cli.App, words []string, w io.Writer) {
+	last := ""
+	if len(words) > 0 {
+		last = words[len(words)-1]
+	}
+	verb := ""
+	for _, word := range words[:max(len(words)-1, 0)] {
+		if !strings.HasPrefix(word, "-") && app.Command(word) != nil {
+			verb = word
+			break
+		}
+	}
+	var out []string
+	switch {
+	case verb == "" && !strings.HasPrefix(last, "-"):
+		for _, cmd := range app.Commands {
+			out = append(out, cmd.Name)
+		}
+	case verb == "completion":
+		for shell := range completionScripts {
+			out = append(out, shell)
+		}
+	case verb != "" && strings.HasPrefix(last, "-"):
+		for _, f := range app.Command(verb).Flags {
+			out = append(out, "--"+f.Names()[0])
+		}
+		out = append(out, "--help")
+	}
+	sort.Strings(out)
+	for _, word := range out {
+		if strings.HasPrefix(word, last) {
+			fmt.Fprintln(w, word)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The exit statuses, the same as the JSON object's status says.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitPartial     = 3
+	exitInterrupted = 130
+)
+
+// usageError is a wrong command line.
+type usageError struct{ msg string }
+
+func (e usageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// statusError carries an exit status whose reason has been told already.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// internalError is a panic of this program.
+type internalError struct{ msg, stack string }
+
+func (e internalError) Error() string { return "internal error: " + e.msg }
+
+// exitStatus is the one place that maps errors to exit statuses.
+func exitStatus(err error, stderr io.Writer) int {
+	var usage usageError
+	var status statusError
+	var internal internalError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status):
+		return int(status)
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "dumptriage: %s\nsee: dumptriage help\n", usage.msg)
+		return exitUsage
+	case errors.As(err, &internal):
+		fmt.Fprintf(stderr, "dumptriage: %s\nThis is a fault of dumptriage, not of the dump. Please report it with the lines below.\n%s\n", internal.Error(), internal.stack)
+		return exitFailed
+	}
+	fmt.Fprintf(stderr, "dumptriage: %s\n", err)
+	return exitFailed
+}

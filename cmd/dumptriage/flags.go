@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/report"
+)
+
+var (
+	jsonFlag   = &cli.BoolFlag{Name: "json", Usage: "print one JSON object (see: dumptriage schema)"}
+	colorFlag  = &cli.StringFlag{Name: "color", Value: "auto", Usage: "colour the text: auto, always or never, as `WHEN` says"}
+	quietFlag  = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no warnings on standard error"}
+	imagesFlag = &cli.StringSliceFlag{Name: "images", Aliases: []string{"i"},
+		Usage: "look for .exe, .dll and .sys files in `DIR` and below it; may be repeated"}
+	symbolsFlag = &cli.StringSliceFlag{Name: "symbols", Aliases: []string{"s"},
+		Usage: "look in `DIR` too; may be repeated (only images are read from it so far)"}
+	threadFlag = &cli.StringFlag{Name: "thread", Aliases: []string{"t"}, Usage: "only the thread with this `ID` (decimal, or 0x and hexadecimal)"}
+	framesFlag = &cli.IntFlag{Name: "frames", Aliases: []string{"n"}, Usage: "walk at most `N` frames of each half of a stack"}
+	uniqueFlag = &cli.BoolFlag{Name: "unique", Aliases: []string{"u"}, Usage: "show equal stacks once, with the threads that have them"}
+	aloneFlag  = &cli.BoolFlag{Name: "alone", Usage: "do not look for a kernel dump beside a user dump"}
+	hashFlag   = &cli.BoolFlag{Name: "hash", Usage: "hash the inputs whatever their size (by default up to 64 MiB)"}
+)
+
+// hashAll is a size limit that no file reaches.
+const hashAll = 1 << 62
+
+func imageDirs(c *cli.Context) ([]string, error) {
+	dirs := append(c.StringSlice(imagesFlag.Name), c.StringSlice(symbolsFlag.Name)...)
+	for _, d := range dirs {
+		if st, err := os.Stat(d); err != nil || !st.IsDir() {
+			return nil, usagef("%s is not a directory", d)
+		}
+	}
+	return dirs, nil
+}
+
+func threadID(c *cli.Context) (*uint32, error) {
+	s := c.String(threadFlag.Name)
+	if s == "" {
+		return nil, nil
+	}
+	v, err := strconv.ParseUint(s, 0, 32)
+	if err != nil {
+		return nil, usagef("--thread wants a thread id such as 22816 or 0x5920, not %q", s)
+	}
+	id := uint32(v)
+	return &id, nil
+}
+
+func frameLimit(c *cli.Context) (int, error) {
+	n := c.Int(framesFlag.Name)
+	if n < 0 || c.IsSet(framesFlag.Name) && n == 0 {
+		return 0, usagef("--frames wants a number from 1 on")
+	}
+	return n, nil
+}
+
+// reportOptions decides on colour: never in JSON, and by default only on a
+// terminal whose user did not ask for none.
+func reportOptions(c *cli.Context) (report.Options, error) {
+	opt := report.Options{Tool: tool()}
+	switch when := c.String(colorFlag.Name); when {
+	case "always":
+		opt.Color = true
+	case "never":
+	case "auto", "":
+		opt.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(c.App.Writer)
+	default:
+		return opt, usagef("--color wants auto, always or never, not %q", when)
+	}
+	return opt, nil
+}
+
+// isTerminal reports whether a writer is a character device.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+// warn prints a warning unless --quiet.
+func warn(c *cli.Context, format string, args ...any) {
+	if !c.Bool(quietFlag.Name) {
+		fmt.Fprintf(c.App.ErrWriter, "dumptriage: warning: "+format+"\n", args...)
+	}
+}

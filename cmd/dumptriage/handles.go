@@ -1,0 +1,21 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/report"
+	"dumptriage/triage"
+)
+
+func handlesCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "handles",
+		Usage:     "list the open handles with their types and names",
+		ArgsUsage: "DUMP",
+		Flags:     listFlags(),
+		Action: listVerb(report.ListHandles, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
+			l.Handles = d.Handles()
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/dump"
+	"dumptriage/report"
+	"dumptriage/triage"
+)
+
+// listFlags are the flags of every verb that prints a list of facts.
+func listFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{jsonFlag, colorFlag, quietFlag}, more...)
+}
+
+// listVerb runs a verb that lists facts of one dump: fill adds them.
+func listVerb(kind report.ListKind, fill func(c *cli.Context, d *triage.Dump, l *report.List) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.NArg() != 1 {
+			return usagef("%s wants one dump file", c.Command.Name)
+		}
+		opt, err := reportOptions(c)
+		if err != nil {
+			return err
+		}
+		d, err := triage.Open(c.Args().First())
+		if err != nil {
+			return fail(c, err)
+		}
+		defer d.Close()
+		limit := int64(triage.DefaultHashLimit)
+		if c.Bool(hashFlag.Name) {
+			limit = hashAll
+		}
+		l := &report.List{Kind: kind, Inputs: []triage.Input{d.Describe(limit)}, System: d.System(), Process: d.Process(), Captured: d.Captured(), ThreadCount: -1, ModuleCount: -1}
+		if err := fill(c, d, l); err != nil {
+			return fail(c, err)
+		}
+		l.Errors = d.Errors()
+		return emitList(c, l, opt)
+	}
+}
+
+func emitList(c *cli.Context, l *report.List, opt report.Options) error {
+	w := bufio.NewWriterSize(c.App.Writer, 1<<16)
+	var err error
+	if c.Bool(jsonFlag.Name) {
+		err = report.ListJSON(w, l, opt)
+	} else {
+		warnAll(c, l.Errors)
+		err = report.ListText(w, l, opt)
+	}
+	if err = errors.Join(err, w.Flush()); err != nil {
+		return err
+	}
+	if _, status := report.ListStatus(l); status != exitOK {
+		return statusError(status)
+	}
+	return nil
+}
+
+// warnAll tells of damage on standard error, for the text output.
+func warnAll(c *cli.Context, errs []*dump.Error) {
+	for _, e := range errs {
+		warn(c, "%v", e)
+	}
+}
+
+// wrapModules gives modules the form that the report takes.
+func wrapModules(in []dump.Module) []*triage.Module {
+	out := make([]*triage.Module, len(in))
+	for i := range in {
+		out[i] = &triage.Module{Module: &in[i]}
+	}
+	return out
+}

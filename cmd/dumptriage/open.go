@@ -1,0 +1,115 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+)
+
+// opened is the one dump or the pair that a command line names.
+type opened struct {
+	user, kernel *triage.Dump
+	how          string
+}
+
+func (o *opened) Close() {
+	for _, d := range []*triage.Dump{o.user, o.kernel} {
+		if d != nil {
+			d.Close()
+		}
+	}
+}
+
+// add puts a dump in its place; false means that the place is taken.
+func (o *opened) add(d *triage.Dump) bool {
+	place := &o.user
+	if d.Kernel() {
+		place = &o.kernel
+	}
+	if *place != nil {
+		return false
+	}
+	*place = d
+	return true
+}
+
+// openInputs opens one dump, or a user dump and its kernel dump in either order.
+// A user dump alone brings the kernel dump beside it along.
+func openInputs(c *cli.Context) (*opened, error) {
+	paths := c.Args().Slice()
+	switch {
+	case len(paths) == 0:
+		return nil, usagef("%s wants a dump file, or a user dump and its kernel dump", c.Command.Name)
+	case len(paths) > 2:
+		return nil, usagef("%s takes one dump, or one user dump and its kernel dump; for many dumps use batch", c.Command.Name)
+	}
+	o := &opened{}
+	for _, path := range paths {
+		d, err := triage.Open(path)
+		if err != nil {
+			o.Close()
+			return nil, err
+		}
+		if !o.add(d) {
+			d.Close()
+			o.Close()
+			return nil, usagef("%s and %s are both %s dumps; for many dumps use batch", paths[0], paths[1], half(d))
+		}
+	}
+	if len(paths) == 2 {
+		o.how = "given"
+	} else if o.user != nil && !c.Bool(aloneFlag.Name) {
+		o.addCompanion(c)
+	}
+	return o, nil
+}
+
+func half(d *triage.Dump) string {
+	if d.Kernel() {
+		return "kernel"
+	}
+	return "user"
+}
+
+// addCompanion opens the kernel dump beside a user dump. What is wrong with a
+// file that nobody named is a warning, not a failure.
+func (o *opened) addCompanion(c *cli.Context) {
+	path, ok := triage.Companion(o.user.Path)
+	if !ok {
+		return
+	}
+	k, err := triage.Open(path)
+	switch {
+	case err != nil:
+		warn(c, "%v", err)
+		return
+	case !k.Kernel():
+		warn(c, "%s is not a kernel dump; not used", path)
+		k.Close()
+		return
+	}
+	if up, kp := o.user.Process(), k.Process(); up.HasPID && kp.HasPID && up.PID != kp.PID {
+		warn(c, "%s is of process %d, not %d; not used", path, kp.PID, up.PID)
+		k.Close()
+		return
+	}
+	o.kernel, o.how = k, "beside"
+}
+
+// asError makes any error a *dump.Error for the JSON object of a failure.
+func asError(err error) *dump.Error {
+	if e, ok := err.(*dump.Error); ok {
+		return e
+	}
+	return &dump.Error{Code: dump.IO, Offset: -1, Size: -1, Msg: err.Error()}
+}
+
+// failedInputs names the files of a command line that led to no answer.
+func failedInputs(c *cli.Context) []triage.Input {
+	var in []triage.Input
+	for _, path := range c.Args().Slice() {
+		in = append(in, triage.Input{Path: path, Size: -1})
+	}
+	return in
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/dump"
+	"dumptriage/report"
+	"dumptriage/triage"
+)
+
+func stacksCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "stacks",
+		Usage:     "show the stack of every thread, kernel and user half joined",
+		ArgsUsage: "DUMP [KERNELDUMP]",
+		Description: "Walks every thread of a user dump, a kernel dump, or both. X.Kernel.dmp beside X.dmp\n" +
+			"is found by itself. x64 stacks need the images of the modules on them: a full-memory\n" +
+			"dump holds them, for others name their folders with --images.",
+		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
+		Action: runStacks,
+	}
+}
+
+func runStacks(c *cli.Context) error {
+	inc, opt, done, err := analyze(c)
+	if err != nil {
+		return fail(c, err)
+	}
+	defer done()
+	opt.Unique = c.Bool(uniqueFlag.Name)
+	return emit(c, inc, opt)
+}
+
+// analyze opens the inputs and analyses them; done closes the files.
+func analyze(c *cli.Context) (inc *triage.Incident, opt report.Options, done func(), err error) {
+	var topt triage.Options
+	if topt.Images, err = imageDirs(c); err != nil {
+		return nil, opt, nil, err
+	}
+	if topt.Thread, err = threadID(c); err != nil {
+		return nil, opt, nil, err
+	}
+	if topt.Frames, err = frameLimit(c); err != nil {
+		return nil, opt, nil, err
+	}
+	if opt, err = reportOptions(c); err != nil {
+		return nil, opt, nil, err
+	}
+	if c.Bool(hashFlag.Name) {
+		topt.HashLimit = hashAll
+	}
+	in, err := openInputs(c)
+	if err != nil {
+		return nil, opt, nil, err
+	}
+	p := newProgress(c, "walking threads")
+	topt.Progress = p.update
+	inc, err = triage.Analyze(in.user, in.kernel, in.how, topt)
+	p.done()
+	if err != nil {
+		in.Close()
+		return nil, opt, nil, err
+	}
+	return inc, opt, in.Close, nil
+}
+
+// emit prints an incident and returns the status that its damage calls for.
+func emit(c *cli.Context, inc *triage.Incident, opt report.Options) error {
+	w := bufio.NewWriterSize(c.App.Writer, 1<<16)
+	var err error
+	if c.Bool(jsonFlag.Name) {
+		err = report.JSON(w, inc, opt)
+	} else {
+		warnAll(c, inc.Errors)
+		err = report.Text(w, inc, opt)
+	}
+	if err = errors.Join(err, w.Flush()); err != nil {
+		return err
+	}
+	if _, status := report.Status(inc); status != exitOK {
+		return statusError(status)
+	}
+	return nil
+}
+
+// fail reports an error that left nothing to show. With --json even a failure
+// prints an object; wrong usage never does.
+func fail(c *cli.Context, err error) error {
+	var usage usageError
+	if errors.As(err, &usage) || !c.Bool(jsonFlag.Name) {
+		return err
+	}
+	if werr := report.FailureJSON(c.App.Writer, tool(), failedInputs(c), []*dump.Error{asError(err)}); werr != nil {
+		return werr
+	}
+	return err
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/report"
+	"dumptriage/triage"
+)
+
+func threadsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "threads",
+		Usage:     "list the threads without walking them",
+		ArgsUsage: "DUMP",
+		Flags:     listFlags(),
+		Action: listVerb(report.ListThreads, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
+			for _, t := range d.Threads() {
+				l.Threads = append(l.Threads, triage.Thread{Thread: t, KernelInfo: t.Kernel})
+			}
+			return nil
+		}),
+	}
+}

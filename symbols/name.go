@@ -1,0 +1,36 @@
+package symbols
+
+import (
+	"fmt"
+
+	"dumptriage/pdata"
+)
+
+// exportReach is how far from an exported start an address may lie when no
+// unwind table says where the function ends: beyond it the nearest export is
+// more likely another function's name.
+const exportReach = 0x1000
+
+// NameOf names an address in an image. Both are RVAs: lookup is where the code
+// is looked up (one byte before a return address), ip what Offset counts from.
+// An export is used only when nothing proves that it belongs to another
+// function; failing that the start of the function by .pdata is the name.
+func NameOf(im *pdata.Image, lookup, ip uint32) Name {
+	start, proved := im.FunctionStart(lookup)
+	sym, ok := im.NearestExport(lookup)
+	switch {
+	case ok && proved && sym.RVA >= start,
+		ok && !proved && lookup-sym.RVA < exportReach && !endsBefore(im, sym.RVA, lookup):
+		return Name{Function: sym.Name, Offset: uint64(ip - sym.RVA), Source: SourceExport}
+	case proved:
+		return Name{Function: fmt.Sprintf("fn@%x", start), Offset: uint64(ip - start), Source: SourcePdata}
+	}
+	return Name{Source: SourceNone}
+}
+
+// endsBefore reports whether the function at an export is known to end at or
+// before an address.
+func endsBefore(im *pdata.Image, export, addr uint32) bool {
+	rf, ok, err := im.Lookup(export)
+	return err == nil && ok && rf.End <= addr
+}

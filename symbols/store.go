@@ -1,0 +1,162 @@
+package symbols
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"dumptriage/dump"
+	"dumptriage/internal/input"
+	"dumptriage/pdata"
+)
+
+// maxIndexed caps how many files the directories may hold before the index
+// stops growing: a mistyped "/" must not walk a whole disk for ever.
+const maxIndexed = 2_000_000
+
+// Store finds images in directories. Directories are walked once, on the first
+// search, and only files whose name matches are opened, so naming a large
+// symbol store costs its directory listing. It is safe for concurrent use.
+type Store struct {
+	dirs []string
+
+	mu      sync.Mutex
+	indexed bool
+	full    bool
+	byName  map[string][]string // lower-case base name to paths, in walking order
+	open    []io.Closer
+}
+
+// NewStore returns a store over directories, searched in order and recursively.
+func NewStore(dirs []string) *Store { return &Store{dirs: slices.Clone(dirs)} }
+
+// Close closes the image files that were opened.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var first error
+	for _, c := range s.open {
+		if err := c.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	s.open = nil
+	return first
+}
+
+// Find returns the image file of a module and its path. When there is none, the
+// Missing says where it was looked for and why candidates were refused.
+func (s *Store) Find(m *dump.Module) (*pdata.Image, string, *Missing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index()
+	miss := &Missing{Module: m, Key: Key(m), Tried: slices.Clone(s.dirs)}
+	for _, name := range candidateNames(m) {
+		for _, path := range s.byName[name] {
+			im, err := s.try(path, m)
+			if err == nil {
+				return im, path, nil
+			}
+			if miss.Reason == "" {
+				miss.Reason = err.Error()
+			}
+		}
+	}
+	if miss.Reason == "" && s.full {
+		miss.Reason = fmt.Sprintf("the directories hold more than %d files; the rest was not looked at", maxIndexed)
+	}
+	return nil, "", miss
+}
+
+// Key is the symbol-store key of a module's image: TimeDateStamp in eight
+// upper-case digits, then SizeOfImage. It is "" when the dump holds no stamp.
+func Key(m *dump.Module) string {
+	if m.TimeDateStamp == 0 {
+		return ""
+	}
+	return pdata.Identity{TimeDateStamp: m.TimeDateStamp, SizeOfImage: uint32(m.Size)}.Key()
+}
+
+func (s *Store) index() {
+	if s.indexed {
+		return
+	}
+	s.indexed = true
+	s.byName = map[string][]string{}
+	count := 0
+	for _, dir := range s.dirs {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				if d != nil && d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil // an unreadable entry is just not a candidate
+			}
+			if d.IsDir() {
+				return nil
+			}
+			if count++; count > maxIndexed {
+				s.full = true
+				return fs.SkipAll
+			}
+			name := indexName(d.Name())
+			s.byName[name] = append(s.byName[name], path)
+			return nil
+		})
+	}
+}
+
+// indexName folds case and drops the suffix of the compressions that are opened
+// transparently.
+func indexName(name string) string {
+	name = strings.ToLower(name)
+	for _, suffix := range []string{".zst", ".gz"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return name
+}
+
+// ntNames are the file names of one and the same kernel: the loader always
+// calls it ntoskrnl.exe, symbol stores use the name it was linked with.
+var ntNames = []string{"ntoskrnl.exe", "ntkrnlmp.exe", "ntkrla57.exe", "ntkrnlpa.exe", "ntkrpamp.exe"}
+
+func candidateNames(m *dump.Module) []string {
+	name := strings.ToLower(m.Name())
+	if name == "" {
+		return nil
+	}
+	if slices.Contains(ntNames, name) {
+		return append([]string{name}, slices.DeleteFunc(slices.Clone(ntNames), func(n string) bool { return n == name })...)
+	}
+	return []string{name}
+}
+
+// try opens a candidate and verifies that it is the module's very image.
+func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
+	f, err := input.Open(path, input.Options{Want: func(string) bool { return true }})
+	if err != nil {
+		return nil, err
+	}
+	im, err := openVerified(f, f.Size(), path, m)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	s.open = append(s.open, f)
+	return im, nil
+}
+
+func openVerified(r io.ReaderAt, size int64, path string, m *dump.Module) (*pdata.Image, error) {
+	id, err := pdata.ReadIdentity(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if id.SizeOfImage != uint32(m.Size) || m.TimeDateStamp != 0 && id.TimeDateStamp != m.TimeDateStamp {
+		return nil, fmt.Errorf("%s is another build (%s, wanted %s)", path, id.Key(), pdata.Identity{TimeDateStamp: m.TimeDateStamp, SizeOfImage: uint32(m.Size)}.Key())
+	}
+	return pdata.OpenFile(r, size, path)
+}

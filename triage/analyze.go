@@ -1,0 +1,294 @@
+package triage
+
+import (
+	"fmt"
+	"slices"
+
+	"dumptriage/dump"
+	"dumptriage/kdump"
+	"dumptriage/symbols"
+	"dumptriage/unwind"
+)
+
+// Options steer an analysis. The zero value is usable.
+type Options struct {
+	Images    []string // directories to look for images in, in order
+	Frames    int      // cap per half, 0 for the default
+	Thread    *uint32  // walk only the thread with this id
+	HashLimit int64    // inputs up to this size are hashed, 0 for DefaultHashLimit
+	// Progress, when set, is told how many of the threads are walked.
+	Progress func(done, total int)
+}
+
+// analysis is the state of one Analyze call.
+type analysis struct {
+	opt          Options
+	inc          *Incident
+	user, kernel *Dump
+	store        *symbols.Store
+	uw, kw       *walker
+}
+
+// Analyze makes an incident of a user dump, a kernel dump, or both; either may
+// be nil. How says how the two were brought together. The incident keeps
+// references into the dumps: close them only when done with it. An error means
+// that there is no answer at all; what was merely damaged is in
+// Incident.Errors.
+func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
+	if opt.HashLimit == 0 {
+		opt.HashLimit = DefaultHashLimit
+	}
+	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel, store: symbols.NewStore(opt.Images)}
+	defer a.store.Close()
+	if user != nil && kernel != nil {
+		p, err := pair(user, kernel, how)
+		if err != nil {
+			return nil, err
+		}
+		a.inc.Pairing = p
+	}
+	a.describe()
+	a.prepareThreads()
+	a.selectThread()
+	a.walkThreads()
+	a.walkCPUs()
+	a.explainCrash()
+	a.explainBugCheck()
+	a.collect()
+	return a.inc, nil
+}
+
+// main is the dump that describes the process.
+func (a *analysis) main() *Dump {
+	if a.user != nil {
+		return a.user
+	}
+	return a.kernel
+}
+
+func (a *analysis) describe() {
+	inc := a.inc
+	for _, d := range []*Dump{a.user, a.kernel} {
+		if d != nil {
+			inc.Inputs = append(inc.Inputs, d.Describe(a.opt.HashLimit))
+		}
+	}
+	inc.System = *a.main().System()
+	inc.Process = *a.main().Process()
+	if a.user != nil {
+		sp := newSpace(a.user, a.store)
+		a.uw = newWalker(sp, a.user.UnloadedModules(), a.opt.Frames)
+		inc.Unloaded = append(inc.Unloaded, a.user.UnloadedModules()...)
+		inc.Handles = a.user.Handles()
+	}
+	if a.kernel != nil {
+		sp := newSpace(a.kernel, a.store)
+		a.kw = newWalker(sp, a.kernel.UnloadedModules(), a.opt.Frames)
+		inc.Unloaded = append(inc.Unloaded, a.kernel.UnloadedModules()...)
+	}
+	if a.user != nil && a.kernel != nil {
+		a.mergeKernelFacts()
+	}
+}
+
+// mergeKernelFacts adds what only the kernel dump of a pair knows.
+func (a *analysis) mergeKernelFacts() {
+	inc, ks, kp := a.inc, a.kernel.System(), a.kernel.Process()
+	if inc.System.NTVersion == "" {
+		inc.System.NTVersion = ks.NTVersion
+	}
+	if inc.System.CPUCount == 0 {
+		inc.System.CPUCount = ks.CPUCount
+	}
+	p := &inc.Process
+	if !p.HasPID {
+		p.PID, p.HasPID = kp.PID, kp.HasPID
+	}
+	p.EPROCESS, p.DirBase = kp.EPROCESS, kp.DirBase
+	if p.ParentPID == 0 {
+		p.ParentPID = kp.ParentPID
+	}
+	if p.Name == "" {
+		p.Name = kp.Name
+	}
+	if p.PEB == 0 {
+		p.PEB = kp.PEB
+	}
+}
+
+// prepareThreads lists the threads: the user dump's, each with its kernel
+// state, then those that only the kernel dump knows.
+func (a *analysis) prepareThreads() {
+	var users, kernels []dump.Thread
+	if a.user != nil {
+		users = a.user.Threads()
+	}
+	if a.kernel != nil {
+		kernels = a.kernel.Threads()
+	}
+	match, rest := matchThreads(users, kernels, a.inc.Process.PID)
+	a.inc.Threads = make([]Thread, 0, len(users)+len(rest))
+	for i, u := range users {
+		t := Thread{Thread: u}
+		if k := match[i]; k >= 0 {
+			t.KernelInfo = kernels[k].Kernel
+			t.kernelThread = &kernels[k]
+		} else if a.kernel != nil {
+			t.KernelNote = a.whyNoKernel()
+		}
+		a.inc.Threads = append(a.inc.Threads, t)
+	}
+	for _, k := range rest {
+		a.inc.Threads = append(a.inc.Threads, Thread{Thread: kernels[k], KernelInfo: kernels[k].Kernel, kernelThread: &kernels[k]})
+	}
+}
+
+// whyNoKernel says why a thread of the user dump has no kernel half, as far as
+// the kernel dump tells: the live writer records a status for each thread that
+// it was asked for, but not for which thread.
+func (a *analysis) whyNoKernel() string {
+	k, ok := a.kernel.Source.(*kdump.File)
+	if !ok || !k.Live() {
+		return "the kernel dump holds no state of this thread"
+	}
+	all := k.ThreadStatus()
+	for _, status := range all {
+		if status>>30 == 3 { // NT_ERROR
+			return fmt.Sprintf("not captured by the kernel dump's writer (of %d requested threads some failed with status %#08x)", len(all), status)
+		}
+	}
+	return "not captured by the kernel dump's writer"
+}
+
+func (a *analysis) selectThread() {
+	if a.opt.Thread == nil {
+		return
+	}
+	a.inc.Threads = slices.DeleteFunc(a.inc.Threads, func(t Thread) bool { return t.ID != *a.opt.Thread })
+}
+
+func (a *analysis) walkThreads() {
+	var exc *dump.Exception
+	if a.user != nil {
+		exc = a.user.Exception()
+	}
+	for i := range a.inc.Threads {
+		t := &a.inc.Threads[i]
+		if a.opt.Progress != nil {
+			a.opt.Progress(i, len(a.inc.Threads))
+		}
+		if a.uw != nil && t.fromUserDump() {
+			a.uw.walkUser(t, exc)
+		}
+		if a.kw != nil && t.KernelInfo != nil {
+			a.walkKernelHalf(t)
+		}
+		if exc != nil && t.ID == exc.ThreadID && a.inc.Crashing < 0 {
+			a.inc.Crashing = i
+		}
+	}
+}
+
+// fromUserDump reports whether the thread's own registers are user-mode ones.
+func (t *Thread) fromUserDump() bool { return t.Thread.Kernel == nil }
+
+func (a *analysis) walkKernelHalf(t *Thread) {
+	kt := t.kernelThread
+	var st unwind.Stack
+	reached := false
+	if !kt.Context.Empty() {
+		st, reached = a.kw.walkKernel(t, kt, a.entryProved(kt))
+	}
+	regs, seam := userEntry(t, st, reached)
+	switch {
+	case seam == nil:
+	case t.User != nil:
+		stitch(t, seam)
+	case a.uw != nil && t.fromUserDump():
+		a.uw.walkUserFromSeam(t, regs, seam)
+	case a.user == nil:
+		a.kw.walkUserFromSeam(t, regs, seam)
+	default:
+		t.Seam = seam
+	}
+}
+
+// entryProved reports whether a kernel thread stands at the entry of
+// KeBugCheckEx: then the word at its stack pointer is a return address, though
+// no image says so.
+func (a *analysis) entryProved(kt *dump.Thread) bool {
+	k, ok := a.kernel.Source.(*kdump.File)
+	return ok && kt.ContextSource == dump.ContextHeader && k.BugCheckEntry()
+}
+
+func (a *analysis) walkCPUs() {
+	if a.kernel == nil || a.opt.Thread != nil {
+		return
+	}
+	for _, c := range a.kernel.CPUs() {
+		cpu := CPU{CPU: c}
+		if !c.Context.Empty() {
+			cpu.Kernel, _ = a.kw.walk(c.Context, unwind.Options{Kernel: true, First: methodOf(c.Source), StackBase: c.StackBase})
+		}
+		a.inc.CPUs = append(a.inc.CPUs, cpu)
+	}
+}
+
+// collect gathers what the walks found out: modules with their images, missing
+// images, damage.
+func (a *analysis) collect() {
+	for _, w := range []*walker{a.uw, a.kw} {
+		if w != nil {
+			a.inc.Modules = append(a.inc.Modules, w.space.mods...)
+			a.inc.Missing = append(a.inc.Missing, w.space.missingImages()...)
+		}
+	}
+	for _, d := range []*Dump{a.user, a.kernel} {
+		if d != nil {
+			a.inc.Errors = append(a.inc.Errors, d.Errors()...)
+		}
+	}
+	if a.opt.Thread != nil && len(a.inc.Threads) == 0 {
+		a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "threads", "no thread has the id %d (%#x)", *a.opt.Thread, *a.opt.Thread))
+	}
+}
+
+// Group is threads whose stacks are the same frame by frame.
+type Group struct {
+	ID      int
+	Threads []int // indices in Incident.Threads
+}
+
+// Groups returns the threads grouped by equal stacks, in the order of each
+// group's first thread.
+func (inc *Incident) Groups() []Group {
+	var groups []Group
+	index := map[string]int{}
+	for i := range inc.Threads {
+		key := stackKey(&inc.Threads[i])
+		g, ok := index[key]
+		if !ok {
+			g = len(groups)
+			index[key] = g
+			groups = append(groups, Group{ID: g})
+		}
+		groups[g].Threads = append(groups[g].Threads, i)
+	}
+	return groups
+}
+
+func stackKey(t *Thread) string {
+	var b []byte
+	for _, h := range []*Half{t.Kernel, t.User} {
+		b = append(b, '|')
+		if h == nil {
+			continue
+		}
+		for _, f := range h.Frames {
+			if !f.Capture {
+				b = fmt.Appendf(b, "%x,", f.IP)
+			}
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,172 @@
+package triage
+
+import (
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"dumptriage/dump"
+)
+
+const maxInstruction = 15
+
+// explainFault decodes the instruction at a fault and, where the exception
+// record cannot hold the address that was accessed, computes it. The processor
+// reports an access to a non-canonical address without the address, which
+// Windows shows as a read of ^0.
+func explainFault(sp *space, c *Crash) {
+	regs := &c.Context
+	pc, ok := regs.PC()
+	if !ok {
+		return
+	}
+	var code [maxInstruction]byte
+	n, _ := sp.ReadAt(code[:], pc)
+	if n == 0 {
+		if im, base := sp.Image(pc); im != nil {
+			n, _ = im.ReadRVA(code[:], uint32(pc-base))
+		}
+	}
+	c.Instruction = decode(regs, code[:n], pc)
+	if c.Code != exceptionAccessViolation || len(c.Parameters) < 2 {
+		return
+	}
+	accessed := c.Parameters[1]
+	switch {
+	case regs.Arch == dump.AMD64 && accessed == ^uint64(0) && c.Instruction != nil:
+		for _, a := range c.Instruction.Accesses {
+			if a.Known && !canonical(a.Address) {
+				c.Adjusted = &AdjustedAddress{Kind: "non-canonical", Address: a.Address}
+				return
+			}
+		}
+	case accessed != 0 && accessed < nullPage:
+		c.Adjusted = &AdjustedAddress{Kind: "null-pointer", Offset: accessed}
+	}
+}
+
+const (
+	exceptionAccessViolation = 0xc0000005
+	// nullPage is the part at the bottom of the address space that Windows
+	// never maps, so that a null pointer with a field's offset faults.
+	nullPage = 0x10000
+)
+
+// canonical reports whether bits 47 to 63 of an address agree.
+func canonical(va uint64) bool { return va+1<<47 < 1<<48 }
+
+// decode decodes one instruction, or returns nil where the decoder cannot be
+// believed: it reports success for prefixes it does not know and misreads VEX,
+// EVEX and REX2 encodings.
+func decode(regs *dump.Registers, code []byte, pc uint64) *Instruction {
+	mode := 64
+	switch regs.Arch {
+	case dump.AMD64:
+	case dump.X86:
+		mode = 32
+	default:
+		return nil
+	}
+	if mode == 64 && newEncoding(code) {
+		return nil
+	}
+	in, err := x86asm.Decode(code, mode)
+	if err != nil || in.Op == 0 || in.Len == 0 || in.Len > len(code) {
+		return nil
+	}
+	out := &Instruction{
+		Text:  strings.ToLower(x86asm.IntelSyntax(in, pc, nil)),
+		Bytes: append([]byte(nil), code[:in.Len]...),
+	}
+	out.Accesses = accesses(regs, in, pc)
+	return out
+}
+
+// newEncoding reports whether the first byte after legacy prefixes begins a
+// VEX, EVEX or REX2 encoding.
+func newEncoding(code []byte) bool {
+	for _, b := range code {
+		switch b {
+		case 0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x36, 0x3e, 0x26, 0x64, 0x65, 0xf0:
+			continue
+		case 0xc4, 0xc5, 0x62, 0xd5:
+			return true
+		}
+		return false
+	}
+	return false
+}
+
+// accesses lists an instruction's memory operands with their addresses.
+func accesses(regs *dump.Registers, in x86asm.Inst, pc uint64) []MemoryAccess {
+	var out []MemoryAccess
+	if in.Op == x86asm.LEA || in.Op == x86asm.NOP {
+		return nil
+	}
+	for i, arg := range in.Args {
+		switch m := arg.(type) {
+		case x86asm.Mem:
+			a := MemoryAccess{Size: in.MemBytes, Write: i == 0 && writesFirst(in.Op)}
+			a.Address, a.Known = effective(regs, m, pc+uint64(in.Len))
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// writesFirst reports whether an operation writes its first operand. The ones
+// that only read it are few.
+func writesFirst(op x86asm.Op) bool {
+	switch op {
+	case x86asm.CMP, x86asm.TEST, x86asm.PUSH, x86asm.CALL, x86asm.JMP, x86asm.LCALL, x86asm.LJMP,
+		x86asm.BT, x86asm.MUL, x86asm.IMUL, x86asm.DIV, x86asm.IDIV, x86asm.FLD, x86asm.FILD,
+		x86asm.COMISS, x86asm.COMISD, x86asm.UCOMISS, x86asm.UCOMISD, x86asm.LDMXCSR, x86asm.PREFETCHT0:
+		return false
+	}
+	return true
+}
+
+// effective computes base + index*scale + displacement, where every register it
+// needs is known. FS and GS relative operands need a segment base that a
+// CONTEXT does not hold.
+func effective(regs *dump.Registers, m x86asm.Mem, next uint64) (uint64, bool) {
+	if m.Segment == x86asm.FS || m.Segment == x86asm.GS {
+		return 0, false
+	}
+	addr := uint64(m.Disp)
+	for _, part := range []struct {
+		reg   x86asm.Reg
+		scale uint64
+	}{{m.Base, 1}, {m.Index, uint64(m.Scale)}} {
+		if part.reg == 0 {
+			continue
+		}
+		if part.reg == x86asm.RIP || part.reg == x86asm.EIP {
+			addr += next
+			continue
+		}
+		slot, ok := gprSlot(part.reg)
+		if !ok {
+			return 0, false
+		}
+		v, known := regs.Get(slot)
+		if !known {
+			return 0, false
+		}
+		addr += v * part.scale
+	}
+	if regs.Arch == dump.X86 {
+		addr = uint64(uint32(addr))
+	}
+	return addr, true
+}
+
+func gprSlot(r x86asm.Reg) (dump.Reg, bool) {
+	switch {
+	case r >= x86asm.RAX && r <= x86asm.R15:
+		return dump.Reg(r - x86asm.RAX), true
+	case r >= x86asm.EAX && r <= x86asm.R15L:
+		return dump.Reg(r - x86asm.EAX), true
+	}
+	return 0, false
+}

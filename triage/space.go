@@ -1,0 +1,141 @@
+package triage
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"dumptriage/dump"
+	"dumptriage/pdata"
+	"dumptriage/symbols"
+)
+
+// space is one address space to walk in: the memory of one dump, its modules,
+// and their images from that memory or from the store. It implements
+// unwind.Space. It is used by one goroutine.
+type space struct {
+	mem     dump.Memory
+	arch    dump.Arch
+	mods    []*Module // ascending, may overlap when the file is damaged
+	regions []dump.Region
+	store   *symbols.Store
+	images  map[*Module]*pdata.Image
+	missing map[*Module]*symbols.Missing
+	last    *Module // most stacks stay in a module for a few frames
+}
+
+func newSpace(src dump.Source, store *symbols.Store) *space {
+	s := &space{
+		mem:     src.Memory(),
+		arch:    src.System().Arch,
+		store:   store,
+		images:  map[*Module]*pdata.Image{},
+		missing: map[*Module]*symbols.Missing{},
+	}
+	loaded := src.Modules()
+	block := make([]Module, len(loaded))
+	s.mods = make([]*Module, len(loaded))
+	for i := range loaded {
+		block[i].Module = &loaded[i]
+		s.mods[i] = &block[i]
+	}
+	slices.SortStableFunc(s.mods, func(a, b *Module) int { return cmp.Compare(a.Base, b.Base) })
+	s.regions = slices.Clone(src.Regions())
+	slices.SortStableFunc(s.regions, func(a, b dump.Region) int { return cmp.Compare(a.Base, b.Base) })
+	return s
+}
+
+// ReadAt implements dump.Memory.
+func (s *space) ReadAt(p []byte, va uint64) (int, error) { return s.mem.ReadAt(p, va) }
+
+// Module implements unwind.Space.
+func (s *space) Module(va uint64) (*dump.Module, bool) {
+	if m := s.find(va); m != nil {
+		return m.Module, true
+	}
+	return nil, false
+}
+
+func (s *space) find(va uint64) *Module {
+	if s.last != nil && s.last.Contains(va) {
+		return s.last
+	}
+	i := sort.Search(len(s.mods), func(i int) bool { return s.mods[i].Base > va })
+	if i == 0 || !s.mods[i-1].Contains(va) {
+		return nil
+	}
+	s.last = s.mods[i-1]
+	return s.last
+}
+
+// Image implements unwind.Space.
+func (s *space) Image(va uint64) (*pdata.Image, uint64) {
+	m := s.find(va)
+	if m == nil {
+		return nil, 0
+	}
+	return s.imageOf(m), m.Base
+}
+
+// imageOf finds a module's image once. Dump memory comes first, since it is
+// what ran; a file takes its place when memory lacks the function table.
+func (s *space) imageOf(m *Module) *pdata.Image {
+	if im, done := s.images[m]; done {
+		return im
+	}
+	im, err := pdata.OpenMapped(s.mem, m.Base, m.Name())
+	mapped := err == nil
+	if mapped && (s.arch != dump.AMD64 || im.HasFunctionTable()) {
+		m.Image = symbols.ImageFromMemory
+		s.images[m] = im
+		return im
+	}
+	file, path, miss := s.store.Find(m.Module)
+	switch {
+	case file != nil:
+		m.Image, m.ImagePath, im = symbols.ImageFromFile, path, file
+	case mapped:
+		m.Image = symbols.ImageFromMemory
+	default:
+		m.Image, im = symbols.ImageMissing, nil
+	}
+	if file == nil {
+		s.missing[m] = miss
+	}
+	s.images[m] = im
+	return im
+}
+
+// Executable implements unwind.Space. In a module with an image the section
+// table answers; without one any address in the module may be code, which is
+// not known. Outside modules only the dump's memory list knows.
+func (s *space) Executable(va uint64) (executable, known bool) {
+	if m := s.find(va); m != nil {
+		if im := s.imageOf(m); im != nil {
+			return im.Executable(uint32(va - m.Base)), true
+		}
+	}
+	if r := s.region(va); r != nil {
+		return r.Executable(), true
+	}
+	return false, false
+}
+
+func (s *space) region(va uint64) *dump.Region {
+	i := sort.Search(len(s.regions), func(i int) bool { return s.regions[i].Base > va })
+	if i == 0 || va-s.regions[i-1].Base >= s.regions[i-1].Size {
+		return nil
+	}
+	return &s.regions[i-1]
+}
+
+// missingImages lists the images that were asked for in vain, by address.
+func (s *space) missingImages() []symbols.Missing {
+	var out []symbols.Missing
+	for _, m := range s.mods {
+		if miss := s.missing[m]; miss != nil {
+			out = append(out, *miss)
+		}
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package triage
+
+import (
+	"fmt"
+
+	"dumptriage/dump"
+	"dumptriage/unwind"
+)
+
+// stitch joins a thread's walked kernel half to its user half. The join is made
+// only when the kernel's trap frame and the user dump's registers name the same
+// instruction and stack pointer; two captures of a thread that moved between
+// them stay two halves.
+func stitch(t *Thread, seam *Seam) {
+	t.Seam = seam
+	if seam == nil || t.User == nil || len(t.User.Frames) == 0 {
+		return
+	}
+	first := &t.User.Frames[0]
+	if t.Handler != nil && len(t.Handler.Frames) > 0 {
+		// The kernel saw the thread as its own context shows it, not as the
+		// exception record does.
+		first = &t.Handler.Frames[0]
+	}
+	if first.IP == seam.UserIP && first.SP == seam.UserSP {
+		t.Stitched = true
+		if first.Method == unwind.MethodContext {
+			first.Method = unwind.MethodStitch
+		}
+		return
+	}
+	seam.Note = fmt.Sprintf("not simultaneous: the kernel dump saw the thread at user ip %#x, sp %#x", seam.UserIP, seam.UserSP)
+}
+
+// walkUserFromSeam walks the user half from the registers at the seam, for a
+// kernel dump alone or a user thread without registers of its own. Both halves
+// then come from one moment, so they are joined by construction.
+func (w *walker) walkUserFromSeam(t *Thread, regs dump.Registers, seam *Seam) {
+	opt := unwind.Options{First: unwind.MethodTrapFrame}
+	if seam.UserSP >= t.StackLimit && seam.UserSP < t.StackBase {
+		opt.StackLimit, opt.StackBase = t.StackLimit, t.StackBase
+	}
+	t.User, _ = w.walk(regs, opt)
+	t.Seam = seam
+	t.Stitched = true
+}

@@ -1,0 +1,69 @@
+package triage
+
+import (
+	"dumptriage/dump"
+	"dumptriage/symbols"
+	"dumptriage/unwind"
+)
+
+// walker walks and names the stacks of one space.
+type walker struct {
+	space    *space
+	unwinder *unwind.Walker
+	unloaded []dump.Module
+	frames   int // cap per half
+	names    map[nameKey]symbols.Name
+}
+
+type nameKey struct{ lookup, ip uint64 }
+
+func newWalker(sp *space, unloaded []dump.Module, maxFrames int) *walker {
+	return &walker{space: sp, unwinder: unwind.New(sp, sp.arch), unloaded: unloaded, frames: maxFrames, names: map[nameKey]symbols.Name{}}
+}
+
+// walk walks one half from its registers and names its frames.
+func (w *walker) walk(regs dump.Registers, opt unwind.Options) (*Half, unwind.Stack) {
+	opt.MaxFrames = w.frames
+	st := w.unwinder.Walk(regs, opt)
+	h := &Half{Frames: make([]Frame, len(st.Frames)), Stop: st.Stop, Truncated: st.Truncated, Registers: regs}
+	for i, f := range st.Frames {
+		h.Frames[i] = w.name(f)
+	}
+	return h, st
+}
+
+func (w *walker) name(f unwind.Frame) Frame {
+	out := Frame{Frame: f, Name: symbols.Name{Source: symbols.SourceNone}}
+	m := w.space.find(f.Lookup)
+	if m == nil {
+		out.Unloaded = w.unloadedAt(f.Lookup)
+		return out
+	}
+	out.Module = m
+	m.UsedInStack = true
+	im := w.space.imageOf(m)
+	if im == nil {
+		return out
+	}
+	key := nameKey{f.Lookup, f.IP}
+	name, ok := w.names[key]
+	if !ok {
+		name = symbols.NameOf(im, uint32(f.Lookup-m.Base), uint32(f.IP-m.Base))
+		w.names[key] = name
+	}
+	out.Name = name
+	m.Named = m.Named || name.Function != ""
+	return out
+}
+
+// unloadedAt lists the unloaded modules that had been at an address, which
+// tells a call into a freed DLL from a wild jump.
+func (w *walker) unloadedAt(va uint64) []UnloadedHit {
+	var hits []UnloadedHit
+	for i := range w.unloaded {
+		if m := &w.unloaded[i]; m.Contains(va) {
+			hits = append(hits, UnloadedHit{m, va - m.Base})
+		}
+	}
+	return hits
+}
