@@ -72,7 +72,7 @@ func locate(r io.ReaderAt, size int64) (prefix *cursor.Cursor, off int64, err er
 	if m := c.U16(); c.Err() == nil && m != 0x5a4d {
 		return nil, 0, &dump.Error{Code: dump.UnsupportedFormat, Stream: headerStream, Offset: 0, Size: 2, Msg: "not a PE image: no MZ signature"}
 	}
-	c.Seek(0x3c)
+	c.Skip(0x3c - 2)
 	off = int64(c.U32())
 	if c.Err() != nil {
 		return nil, 0, c.Err()
