@@ -12,13 +12,12 @@ import (
 	"dumptriage/dump"
 )
 
-// corpus returns a file of the collection of real dumps that lies beside the
-// project, and skips the test when it is not there.
-func corpus(t testing.TB, name string) string {
-	t.Helper()
+// corpusPath finds a file of the collection of real dumps that lies beside the
+// project.
+func corpusPath(name string) (string, bool) {
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		return "", false
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -26,13 +25,20 @@ func corpus(t testing.TB, name string) string {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Skip("no go.mod above the test")
+			return "", false
 		}
 		dir = parent
 	}
 	path := filepath.Join(filepath.Dir(dir), "shared", "corpus", "kernel", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the corpus of real dumps is not here: %v", err)
+	_, err = os.Stat(path)
+	return path, err == nil
+}
+
+func corpus(t testing.TB, name string) string {
+	t.Helper()
+	path, ok := corpusPath(name)
+	if !ok {
+		t.Skipf("the corpus of real dumps is not here: %s", name)
 	}
 	return path
 }
