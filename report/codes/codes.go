@@ -3,14 +3,14 @@
 // thread states and wait reasons.
 //
 // The names are data: one text table a family under tables/, each naming the
-// public documentation that it restates, turned into Go by internal/gencodes.
+// public documentation that it restates, turned into Go by go generate.
 // A code that the tables do not hold has no name: every function then returns
 // "" and never a guess. Any value is accepted, since codes come from dumps.
 package codes
 
 import "slices"
 
-//go:generate go run ./internal/gencodes -tables tables -out tables.go
+//go:generate go test -run TestTablesAreFresh -update
 
 // minidumpBit is set in the bugcheck code of a small dump: 0x1000007e is 0x7e.
 const minidumpBit = 0x10000000
