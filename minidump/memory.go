@@ -58,6 +58,10 @@ func (f *File) decodeMemory64List() ([]dump.Range, *dump.Error) {
 	}
 	count, base := c.U64(), c.U64()
 	n := fs.count(c, count, memoryDescriptor64Size, noLimit)
+	if n > 0 && base < headerSize {
+		fs.errorf(dump.BadRecord, c.FileOffset(), "its memory begins at %#x, within the file's header", base)
+		return nil, fs.done()
+	}
 	out := make([]dump.Range, 0, n)
 	clip := clipper{f: &f.input, stream: fs.stream}
 	for range n {
@@ -75,24 +79,25 @@ func (f *File) decodeMemory64List() ([]dump.Range, *dump.Error) {
 // clipper cuts ranges down to what the file holds and adds up what it lacks: a
 // file cut short would otherwise give one error a range.
 type clipper struct {
-	f       *input
-	stream  string
-	ranges  int
-	missing uint64
-	first   int64
+	f         *input
+	stream    string
+	ranges    int
+	missing   uint64
+	first     int64
+	misplaced int // ranges that claim to lie within the header
 }
 
 func (c *clipper) clip(r dump.Range) dump.Range {
-	if r.Off == 0 {
-		// Full-memory dumps give thread stacks no place of their own: the bytes
-		// are in Memory64List. Offset 0 is the header and never memory.
+	if r.Off < headerSize {
+		// Full-memory dumps give thread stacks the offset 0: the bytes are in
+		// Memory64List. The header is never memory.
+		if r.Off != 0 && r.Size != 0 {
+			c.misplaced++
+		}
 		r.Size = 0
 		return r
 	}
 	have := uint64(max(c.f.size-r.Off, 0))
-	if r.Off < 0 {
-		have = 0
-	}
 	if r.Size <= have {
 		return r
 	}
@@ -106,6 +111,9 @@ func (c *clipper) clip(r dump.Range) dump.Range {
 }
 
 func (c *clipper) report(fs *faults) {
+	if c.misplaced > 0 {
+		fs.errorf(dump.BadRecord, -1, "%d ranges of memory claim to lie within the file's header", c.misplaced)
+	}
 	if c.ranges > 0 {
 		fs.add(&dump.Error{Code: dump.Truncated, Stream: c.stream, Offset: c.first, Size: int64(min(c.missing, math.MaxInt64)),
 			Msg: fmt.Sprintf("%d bytes of memory in %d ranges lie beyond the end of the file (%#x bytes)", c.missing, c.ranges, c.f.size)})

@@ -128,7 +128,12 @@ func (f *File) readDirectory(offset int64, count uint32) {
 			Msg: fmt.Sprintf("the stream directory begins beyond the end of the file (%#x bytes)", f.size)})
 		return
 	}
-	n := fs.count(c, uint64(count), directorySize, maxStreams)
+	if room := (f.size - offset) / directorySize; int64(count) > room {
+		fs.errorf(dump.BadCount, offset, "claims %d streams, room for %d", count, room)
+	} else if count > maxStreams {
+		fs.errorf(dump.Limit, offset, "%d streams, of which the first %d are read", count, maxStreams)
+	}
+	n := c.Len() / directorySize
 	f.streams = make([]StreamInfo, 0, n)
 	for range n {
 		s := StreamInfo{Type: c.U32(), Size: int64(c.U32()), Offset: int64(c.U32())}

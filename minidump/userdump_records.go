@@ -7,13 +7,15 @@ import (
 	"dumptriage/internal/cursor"
 )
 
-// at returns a cursor from an offset of the header to at most size bytes on.
+// at returns a cursor from an offset of the header to at most size bytes on, or
+// nil, noted, when it lies outside the file.
 func (u *UserDump) at(offset uint64, size int64, fs *faults) *cursor.Cursor {
-	c := cursor.At(u.r, u.size, int64(min(offset, math.MaxInt64)), size, fs.stream)
-	if c.Err() != nil {
-		fs.add(u.outside(fs.stream, int64(min(offset, math.MaxInt64)), max(size, 1)))
+	at := int64(min(offset, math.MaxInt64))
+	if at >= u.size {
+		fs.add(u.outside(fs.stream, at, max(size, 1)))
+		return nil
 	}
-	return c
+	return cursor.At(u.r, u.size, at, size, fs.stream)
 }
 
 // decodeRegions reads the array of MEMORY_BASIC_INFORMATION32 or 64.
@@ -24,6 +26,9 @@ func (u *UserDump) decodeRegions() ([]dump.Region, *dump.Error) {
 	}
 	fs := u.faults("MemoryRegions")
 	c := u.at(u.Header.MemoryRegionOffset, int64(u.Header.MemoryRegions)*int64(size), fs)
+	if c == nil {
+		return nil, fs.done()
+	}
 	n := fs.count(c, uint64(u.Header.MemoryRegions), size, noLimit)
 	out := make([]dump.Region, 0, n)
 	for range n {
@@ -52,6 +57,10 @@ func (u *UserDump) decodeMemory() (*dump.FileMemory, *dump.Error) {
 	clip := clipper{f: &u.input, stream: fs.stream}
 	out := make([]dump.Range, 0, len(regions))
 	at := u.Header.DataOffset
+	if at < headerSize && len(regions) > 0 {
+		fs.errorf(dump.BadRecord, -1, "the memory begins at %#x, within the file's header", at)
+		return dump.NewFileMemory(u.r, nil), fs.done()
+	}
 	for i := range regions {
 		if regions[i].State != stateCommitted {
 			continue
@@ -76,6 +85,9 @@ func (u *UserDump) decodeModules() ([]dump.Module, *dump.Error) {
 	fs := u.faults("Modules")
 	n := int64(min(u.Header.Modules, maxModules))
 	c := u.at(u.Header.ModuleOffset, n*maxRecord, fs)
+	if c == nil {
+		return nil, fs.done()
+	}
 	k := fs.count(c, uint64(u.Header.Modules), size, maxModules)
 	var out []dump.Module
 	for range k {
@@ -151,6 +163,9 @@ func (u *UserDump) decodeThreads() ([]dump.Thread, *dump.Error) {
 	fs := u.faults("Threads")
 	contexts, records := u.threadOffsets(fs)
 	c := u.at(records, int64(h.Threads)*int64(size), fs)
+	if c == nil {
+		return nil, fs.done()
+	}
 	n := fs.count(c, uint64(h.Threads), size, maxThreads)
 	out := make([]dump.Thread, n)
 	reader := u.contexts(fs, u.arch())
@@ -187,11 +202,14 @@ func (u *UserDump) debugEvent() *debugEvent {
 // exception an EXCEPTION_RECORD32 or 64.
 func (u *UserDump) decodeDebugEvent() (*debugEvent, *dump.Error) {
 	const exceptionDebugEvent = 1
-	fs := u.faults("DebugEvent")
 	if u.Header.DebugEventOffset == 0 {
 		return nil, nil
 	}
+	fs := u.faults("DebugEvent")
 	c := u.at(u.Header.DebugEventOffset, userEventSize, fs)
+	if c == nil {
+		return nil, fs.done()
+	}
 	code, process, thread := c.U32(), c.U32(), c.U32()
 	if c.Err() != nil {
 		fs.add(c.Err())
