@@ -66,6 +66,13 @@ func flatten(in []prioritised) []Range {
 				return out
 			}
 			pos = max(pos, in[i].VA)
+			// Most ranges meet no other: they need no heap.
+			if end := in[i].End(); pos < end && (i+1 == len(in) || in[i+1].VA >= end) {
+				out = appendRange(out, Range{pos, end - pos, in[i].Off + int64(pos-in[i].VA)})
+				pos = end
+				i++
+				continue
+			}
 		}
 		for i < len(in) && in[i].VA <= pos {
 			heap.Push(&open, in[i])

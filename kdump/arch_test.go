@@ -139,9 +139,9 @@ func TestTriage32(t *testing.T) {
 	ts := o.Threads()
 	if len(ts) != 1 || ts[0].ID != 5680 || ts[0].TEB != 0x7ffde000 || ts[0].ContextSource != dump.ContextHeader || ts[0].Kernel.CPU != 0 ||
 		pcsp(&ts[0].Context) != [2]uint64{nt + 0x1000, sp} || ts[0].StackBase != base {
-		t.Fatalf("threads %+v", ts)
+		t.Fatalf("threads %+v %+v cpus %+v", ts, *ts[0].Kernel, o.CPUs())
 	}
-	if kt := ts[0].Kernel; kt.TrapFrameRule != "kthread_trap_frame" || pcsp(&kt.User) != [2]uint64{0x77001234, 0x12eff0} {
+	if kt := ts[0].Kernel; kt.TrapFrameRule != "kthread_trap_frame" || pcsp(&kt.User) != [2]uint64{0x77001236, 0x12eff0} {
 		t.Errorf("trap frame %#x %q %#x", kt.TrapFrame, kt.TrapFrameRule, pcsp(&kt.User))
 	}
 	wantNoDamage(t, o)

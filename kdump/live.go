@@ -7,7 +7,7 @@ import (
 
 // isLive recognises the live triage writer by how it lays out the file: the
 // block table stands last, right before the end mark, all data below it, and
-// nothing follows. The bugcheck writer puts the table before its data and
+// nothing follows, and RequiredDumpSpace says the same size. The bugcheck writer puts the table before its data and
 // appends secondary data. Newer kernels also set LiveDumpGeneratedDump.
 func (f *File) isLive() bool {
 	t := f.tri
@@ -16,7 +16,7 @@ func (f *File) isLive() bool {
 	if table == 0 || end != int64(t.validOffset) || int64(t.validOffset)+4 != int64(t.sizeOfDump) {
 		return false
 	}
-	if f.hdr.required.ok && f.hdr.required.v != uint64(t.sizeOfDump) {
+	if !f.hdr.required.ok || f.hdr.required.v != uint64(t.sizeOfDump) {
 		return false
 	}
 	for _, b := range f.blocks {
