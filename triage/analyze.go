@@ -226,12 +226,22 @@ func (a *analysis) walkCPUs() {
 		return
 	}
 	for _, c := range a.kernel.CPUs() {
-		cpu := CPU{CPU: c}
-		if !c.Context.Empty() {
+		cpu := CPU{CPU: c, Thread: a.threadOn(&c)}
+		switch {
+		case cpu.Thread >= 0:
+			cpu.Kernel = a.inc.Threads[cpu.Thread].Kernel
+		case !c.Context.Empty():
 			cpu.Kernel, _ = a.kw.walk(c.Context, unwind.Options{Kernel: true, First: methodOf(c.Source), StackBase: c.StackBase})
 		}
 		a.inc.CPUs = append(a.inc.CPUs, cpu)
 	}
+}
+
+// threadOn finds the thread that a processor was running.
+func (a *analysis) threadOn(c *dump.CPU) int {
+	return slices.IndexFunc(a.inc.Threads, func(t Thread) bool {
+		return t.KernelInfo != nil && c.ETHREAD != 0 && t.KernelInfo.ETHREAD == c.ETHREAD
+	})
 }
 
 // collect gathers what the walks found out: modules with their images, missing

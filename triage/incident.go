@@ -157,5 +157,6 @@ type Seam struct {
 // CPU is one processor of a kernel dump.
 type CPU struct {
 	dump.CPU
-	Kernel *Half
+	Thread int   // index in Incident.Threads of the thread it was running, -1 when that is not in the dump
+	Kernel *Half // of that thread, or walked from the processor's own context
 }

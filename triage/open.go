@@ -40,12 +40,21 @@ func Open(path string) (*Dump, error) {
 	if err != nil {
 		return nil, withFile(err, path)
 	}
-	src, err := openSource(f, path)
+	d, err := OpenInput(f)
 	if err != nil {
 		f.Close()
-		return nil, withFile(err, path)
 	}
-	return &Dump{Source: src, Path: path, File: f}, nil
+	return d, err
+}
+
+// OpenInput opens a dump in a file that is open already; the dump owns the file
+// from then on. On an error the file stays the caller's.
+func OpenInput(f *input.File) (*Dump, error) {
+	src, err := openSource(f, f.Name())
+	if err != nil {
+		return nil, withFile(err, f.Name())
+	}
+	return &Dump{Source: src, Path: f.Name(), File: f}, nil
 }
 
 func openSource(f *input.File, path string) (dump.Source, error) {

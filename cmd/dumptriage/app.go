@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -44,6 +43,7 @@ func runApp(app *cli.App, args []string) (err error) {
 }
 
 func newApp(stdout, stderr io.Writer) *cli.App {
+	cli.SuggestDidYouMeanTemplate = "%s" // unknownVerb makes the sentence
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintf(c.App.Writer, "dumptriage %s\n", version) }
 	app := &cli.App{
 		Name:                      "dumptriage",
@@ -83,7 +83,7 @@ func unknownVerb(app *cli.App, word string) error {
 		return usagef("no verb given; try: dumptriage stacks %s", word)
 	}
 	if s := cli.SuggestCommand(app.Commands, word); s != "" {
-		return usagef("there is no verb %q; did you mean %q?", word, strings.TrimSpace(s))
+		return usagef("there is no verb %q; did you mean %q?", word, s)
 	}
 	return usagef("there is no verb %q", word)
 }
