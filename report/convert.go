@@ -290,7 +290,7 @@ func pairingJSON(p *triage.Pairing) *PairingJSON {
 	if p == nil {
 		return nil
 	}
-	return &PairingJSON{User: p.User, Kernel: p.Kernel, How: p.How, PID: p.PID, Warnings: p.Warnings}
+	return &PairingJSON{User: p.User, Kernel: p.Kernel, How: p.How, PID: knownCount(p.PID), Warnings: p.Warnings}
 }
 
 func missingJSON(inc *triage.Incident) []MissingImgJSON {

@@ -140,8 +140,8 @@ func fillFrame(j *FrameJSON, f *triage.Frame, index int, h hexer) {
 		Frame: index, Trust: f.Trust.String(), TrustDetail: f.Detail, Unwind: f.Method.String(),
 		Offset: h.addr(f.Lookup), IP: h.addr(f.IP), ChildSP: h.known(f.SP), SymbolSource: string(f.Name.Source),
 	}
-	if f.Lookup == f.IP {
-		j.Offset = j.IP
+	if j.SymbolSource == "" {
+		j.SymbolSource = string(symbols.SourceNone)
 	}
 	if f.Module != nil && f.Module.Module != nil {
 		j.Module = f.Module.Name()

@@ -194,7 +194,7 @@ type PairingJSON struct {
 	User     string   `json:"user,omitempty"`
 	Kernel   string   `json:"kernel,omitempty"`
 	How      string   `json:"how,omitempty"`
-	PID      uint32   `json:"pid"`
+	PID      *uint32  `json:"pid,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 

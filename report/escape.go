@@ -2,8 +2,10 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -34,4 +36,29 @@ func clean(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// printable rewrites JSON text so that it holds only printable characters and
+// means the same: encoding/json leaves C1 controls and direction marks as they
+// are, and a terminal that shows the JSON acts on them.
+func printable(text []byte) []byte {
+	i := slices.IndexFunc(text, func(c byte) bool { return c >= 0x7f })
+	if i < 0 {
+		return text
+	}
+	out := append(make([]byte, 0, len(text)+16), text[:i]...)
+	for i < len(text) {
+		r, n := utf8.DecodeRune(text[i:])
+		switch {
+		case r < 0x7f || strconv.IsPrint(r):
+			out = append(out, text[i:i+n]...)
+		case r <= 0xffff:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			hi, lo := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
+		}
+		i += n
+	}
+	return out
 }

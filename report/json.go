@@ -88,7 +88,7 @@ func (s *stream) value(v any) {
 	}
 	s.buf.Reset()
 	if s.err = s.enc.Encode(v); s.err == nil {
-		_, s.err = s.w.Write(bytes.TrimSuffix(s.buf.Bytes(), []byte("\n")))
+		_, s.err = s.w.Write(printable(bytes.TrimSuffix(s.buf.Bytes(), []byte("\n"))))
 	}
 }
 

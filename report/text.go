@@ -64,10 +64,16 @@ func (t *text) flush() error {
 func (t *text) addr(v uint64) string { return address(v, t.arch) }
 
 func address(v uint64, arch dump.Arch) string {
-	if arch.PointerSize() == 4 && v>>32 == 0 {
-		return fmt.Sprintf("%08x", v)
+	const digits = "0123456789abcdef"
+	var b [17]byte
+	for i, at := range [...]int{16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0} {
+		b[at] = digits[v>>(4*i)&0xf]
 	}
-	return fmt.Sprintf("%08x`%08x", v>>32, v&0xffffffff)
+	if arch.PointerSize() == 4 && v>>32 == 0 {
+		return string(b[9:])
+	}
+	b[8] = '`'
+	return string(b[:])
 }
 
 // Text writes an incident for people: what happened, every thread, and what was
@@ -123,7 +129,10 @@ func (t *text) system(s *dump.System) {
 		v = osVersion(s)
 	}
 	cpus := ""
-	if s.CPUCount != 0 {
+	switch {
+	case s.CPUCount == 1:
+		cpus = "1 processor"
+	case s.CPUCount != 0:
 		cpus = fmt.Sprintf("%d processors", s.CPUCount)
 	}
 	t.line("", "System:  %s", joinWith(", ", strings.TrimSpace("Windows NT "+clean(v)), s.Arch.String(), cpus))
@@ -159,7 +168,7 @@ func (t *text) crash(inc *triage.Incident) {
 	}
 	t.line(sgrBold+sgrRed, "Crash:   %s (%s) at %s%s", CrashType(&c.Exception), hex32(c.Code)[2:], t.addr(narrow(c.Address, t.arch)), inModule(c.Module, c.Address))
 	if a := CrashAddress(&c.Exception, t.arch); a != narrow(c.Address, t.arch) {
-		t.line("", "         address %s", t.addr(a))
+		t.line("", "         accessed address %s", t.addr(a))
 	}
 	if a := c.Adjusted; a != nil {
 		if a.Kind == "null-pointer" {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"dumptriage/dump"
-	"dumptriage/report/codes"
 	"dumptriage/symbols"
 	"dumptriage/triage"
 )
@@ -38,32 +38,17 @@ func ListText(w io.Writer, l *List, opt Options) error {
 	return t.flush()
 }
 
-// table lines up columns; cells are separated by tabs, which clean has escaped
+// table lines up columns. Cells are separated by tabs, which clean has escaped
 // wherever a dump's strings hold them.
 func (t *text) table(header string, rows func(add func(format string, args ...any))) {
-	if t.err != nil {
-		return
-	}
-	tw := tabwriter.NewWriter(trimmer{t.w}, 0, 8, 2, ' ', 0)
+	var b bytes.Buffer
+	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, header)
 	rows(func(format string, args ...any) { fmt.Fprintf(tw, format+"\n", args...) })
-	t.err = tw.Flush()
-}
-
-// trimmer drops the blanks that a table's last, empty cells leave at line ends.
-type trimmer struct{ w io.Writer }
-
-func (t trimmer) Write(p []byte) (int, error) {
-	for line := range strings.Lines(string(p)) {
-		body, nl := strings.CutSuffix(line, "\n")
-		if nl {
-			body = strings.TrimRight(body, " ") + "\n"
-		}
-		if _, err := io.WriteString(t.w, body); err != nil {
-			return 0, err
-		}
+	tw.Flush()
+	for line := range bytes.Lines(b.Bytes()) {
+		t.line("", "%s", bytes.TrimRight(line, " \n")) // empty last cells leave blanks
 	}
-	return len(p), nil
 }
 
 func (t *text) info(l *List, inc *triage.Incident) {
@@ -136,7 +121,7 @@ func (t *text) threadTable(threads []triage.Thread) {
 					ethread = t.addr(k.ETHREAD)
 				}
 				if k.State == stateWaiting {
-					state = joinWith(" ", state, codes.WaitReason(k.WaitReason))
+					state += waitReason(k)
 				}
 			}
 			kernel, user := "", ""

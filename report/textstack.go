@@ -67,12 +67,7 @@ func (t *text) threadFacts(th *triage.Thread) string {
 			fmt.Fprintf(&b, " Ethread: %s", address(k.ETHREAD, dump.AMD64))
 		}
 		if s := threadState(k); s != "" {
-			b.WriteString(" " + s)
-		}
-		if k.State == stateWaiting {
-			if w := codes.WaitReason(k.WaitReason); w != "" {
-				b.WriteString(" (" + w + ")")
-			}
+			b.WriteString(" " + s + waitReason(k))
 		}
 		if k.CPU >= 0 {
 			fmt.Fprintf(&b, " on processor %d", k.CPU)
@@ -81,13 +76,24 @@ func (t *text) threadFacts(th *triage.Thread) string {
 	return b.String()
 }
 
+// waitReason is what a waiting thread's state is followed by.
+func waitReason(k *dump.KernelThread) string {
+	if k.State != stateWaiting {
+		return ""
+	}
+	if w := codes.WaitReason(k.WaitReason); w != "" {
+		return " (" + w + ")"
+	}
+	return ""
+}
+
 func (t *text) kernelHalf(th *triage.Thread) {
 	o := halfOptions{seam: true}
 	switch {
-	case th.User != nil && len(th.User.Frames) > 0:
-		o.next, o.hasNext = th.User.Frames[0].IP, true
-	case th.Seam != nil && th.Seam.UserIP != 0:
+	case th.Seam != nil && th.Seam.UserIP != 0: // the trap frame's own, also when the user dump says another
 		o.next, o.hasNext = th.Seam.UserIP, true
+	case th.Stitched && th.User != nil && len(th.User.Frames) > 0:
+		o.next, o.hasNext = th.User.Frames[0].IP, true
 	}
 	if th.Kernel.Stop.Reason == unwind.StopTrapFrame && th.KernelInfo != nil {
 		o.trapFrame = th.KernelInfo.TrapFrame
@@ -139,7 +145,7 @@ func wide(half *triage.Half, arch dump.Arch) bool {
 
 func (t *text) half(half *triage.Half, o halfOptions) {
 	is64 := wide(half, t.arch)
-	if !o.noHeader {
+	if !o.noHeader && len(half.Frames) > 0 {
 		if is64 {
 			t.line("", " # Child-SP          RetAddr               Call Site")
 		} else {
