@@ -135,7 +135,7 @@ func (f *File) liveBlock(kt *dump.KernelThread, frame *dump.Registers) (dump.Reg
 	pc, _ := frame.PC()
 	sp, _ := frame.SP()
 	for _, b := range f.contextBlocks(kt.StackLimit, kt.StackBase) {
-		r := f.recordOfBlock(b)
+		r := f.recordOfBlock(b, int(b.Size))
 		if r == nil {
 			continue
 		}

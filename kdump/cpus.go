@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"dumptriage/dump"
+	"dumptriage/internal/cursor"
 )
 
 // processor is a KPRCB as far as it is needed.
@@ -14,14 +15,10 @@ type processor struct {
 	number        uint32
 	current, idle uint64 // ETHREAD addresses, 0 not known
 	context       uint64 // address of its CONTEXT
-	mhz           uint32
-	crashed       bool // the header's copy: the processor that wrote the dump
-	record        *record
-}
+	crashed       bool   // the processor that wrote the dump
 
-// processorTypePart is how much of a KPRCB is kept: its head, with the
-// processor's type.
-const processorTypePart = 0x100
+	mhz, family, model, stepping uint64
+}
 
 // maxProcessors is what Windows supports: 2048 logical processors.
 const maxProcessors = 2048
@@ -51,10 +48,38 @@ func (f *File) readProcessors() {
 	if f.prcb != nil {
 		add(f.prcb, true)
 	}
-	for r := range f.blocksOfSize(size) {
-		add(r, false)
+	part := f.processorPart()
+	for b := range f.blocksOfSize(size) {
+		if r := f.recordOfBlock(b, part); r != nil {
+			add(r, false)
+		}
 	}
 	slices.SortFunc(f.prcbs, func(a, b processor) int { return cmp.Compare(a.number, b.number) })
+	if f.prcb == nil {
+		f.markCrashed()
+	}
+}
+
+// processorPart is how much of a KPRCB must be read for the fields at its
+// beginning: a KPRCB is large and there may be many.
+func (f *File) processorPart() int {
+	k := &f.kd.prcb
+	return min(k.size, max(k.currentThread, k.mhz, k.cpuType, k.number, k.idleThread)+8)
+}
+
+// markCrashed finds the processor that wrote the dump when the header has no copy
+// of its block: the one whose stack pointer is the header's.
+func (f *File) markCrashed() {
+	regs, ok := f.HeaderContext()
+	sp, _ := regs.SP()
+	for i := range f.prcbs {
+		if own, found := f.contextAt(f.prcbs[i].context); ok && found {
+			if v, _ := own.SP(); v == sp {
+				f.prcbs[i].crashed = true
+				return
+			}
+		}
+	}
 }
 
 func (f *File) newProcessor(r *record) (processor, bool) {
@@ -64,12 +89,28 @@ func (f *File) newProcessor(r *record) (processor, bool) {
 		return processor{}, false
 	}
 	p := processor{va: r.va, number: uint32(number), current: f.kernelPointer(r, k.currentThread), idle: f.kernelPointer(r, k.idleThread)}
-	p.context = f.kernelPointer(r, k.context)
-	if mhz, ok := r.uint(k.mhz, 4); ok {
-		p.mhz = uint32(mhz)
+	p.context = f.prcbContext(r)
+	p.mhz, _ = r.uint(k.mhz, 4)
+	p.family, _ = r.uint(k.cpuType, 1)
+	if k.cpuType > 0 {
+		p.stepping, _ = r.uint(k.cpuType+2, 1)
+		p.model, _ = r.uint(k.cpuType+3, 1)
 	}
-	p.record = &record{va: r.va, off: r.off, b: slices.Clone(r.b[:min(len(r.b), processorTypePart)]), ptr: r.ptr}
 	return p, true
+}
+
+// prcbContext reads KPRCB.Context, the address of a CONTEXT, which may lie beyond
+// the part that was copied.
+func (f *File) prcbContext(r *record) uint64 {
+	off := f.kd.prcb.context
+	if off == 0 || off > f.kd.prcb.size-f.hdr.ptr {
+		return 0
+	}
+	c := cursor.At(f.r, f.size, r.off+int64(off), int64(f.hdr.ptr), "KPRCB")
+	if v := c.Pointer(f.hdr.ptr); c.Err() == nil && kernelAddress(f.hdr.ptr, v) {
+		return v
+	}
+	return 0
 }
 
 // processorNumberSize: KPRCB.Number is 32-bit since Windows 7, one byte before.

@@ -26,8 +26,8 @@ func (f *File) findProcess() *record {
 	if size < minProcess || size > maxStructure {
 		return nil
 	}
-	for r := range f.blocksOfSize(size) {
-		if f.isProcess(r) {
+	for b := range f.blocksOfSize(size) {
+		if r := f.recordOfBlock(b, size); r != nil && f.isProcess(r) {
 			return r
 		}
 	}

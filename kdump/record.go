@@ -122,13 +122,13 @@ func (f *File) recordAt(va uint64, size int) *record {
 	return &record{va: va, off: -1, b: b, ptr: f.hdr.ptr}
 }
 
-// blocksOfSize yields the structures of a size that are data blocks of their own.
-// The live writer's table grows downwards, so it is read backwards there. Honest
-// blocks do not lie over each other, so no more are tried than the file can
-// hold: that keeps many blocks over the same bytes from costing time and memory.
-func (f *File) blocksOfSize(size int) iter.Seq[*record] {
-	return func(yield func(*record) bool) {
-		tries := f.most(size)
+// blocksOfSize yields the data blocks that have the size of a structure. The live
+// writer's table grows downwards, so it is read backwards there. Honest blocks do
+// not lie over each other, so no more are yielded than the file can hold: that
+// keeps many blocks over the same bytes from costing time and memory.
+func (f *File) blocksOfSize(size int) iter.Seq[dump.Range] {
+	return func(yield func(dump.Range) bool) {
+		left := f.most(size)
 		for i := range f.blocks {
 			b := f.blocks[i]
 			if f.live {
@@ -137,26 +137,26 @@ func (f *File) blocksOfSize(size int) iter.Seq[*record] {
 			if b.Size != uint64(size) {
 				continue
 			}
-			if tries--; tries < 0 {
+			if left--; left < 0 {
 				f.damage(dump.Errorf(dump.Limit, blockStream, "more blocks of %#x bytes than the file can hold: the rest is left out", size))
 				return
 			}
-			if r := f.recordOfBlock(b); r != nil && !yield(r) {
+			if !yield(b) {
 				return
 			}
 		}
 	}
 }
 
-// recordOfBlock copies the bytes of one block. They are read from the block and
-// not by address: another block that lies over it, such as a stack, may have been
-// captured at another time.
-func (f *File) recordOfBlock(b dump.Range) *record {
-	c := cursor.At(f.r, f.size, b.Off, int64(b.Size), blockStream)
-	if uint64(c.Len()) != b.Size || c.Err() != nil {
+// recordOfBlock copies the first size bytes of a block. They are read from the
+// block and not by address: another block that lies over it, such as a stack, may
+// have been captured at another time.
+func (f *File) recordOfBlock(b dump.Range, size int) *record {
+	c := cursor.At(f.r, f.size, b.Off, int64(size), blockStream)
+	if c.Len() != size || c.Err() != nil {
 		return nil
 	}
-	return &record{va: b.VA, off: b.Off, b: c.Bytes(c.Len()), ptr: f.hdr.ptr}
+	return &record{va: b.VA, off: b.Off, b: c.Bytes(size), ptr: f.hdr.ptr}
 }
 
 // most returns how many structures of a size the file can hold.

@@ -74,7 +74,7 @@ func (f *File) readProcessorType() {
 	s, p, k := &f.system, &ps[0], &f.kd.prcb
 	const slowest, fastest = 100, 10000
 	if p.mhz >= slowest && p.mhz <= fastest {
-		s.CPUMHz = p.mhz
+		s.CPUMHz = uint32(p.mhz)
 	}
 	if f.hdr.arch == dump.ARM64 {
 		return
@@ -85,10 +85,7 @@ func (f *File) readProcessorType() {
 			s.CPUVendor = vendor
 		}
 	}
-	family, ok1 := p.record.uint(k.cpuType, 1)
-	stepping, ok2 := p.record.uint(k.cpuType+2, 1)
-	model, ok3 := p.record.uint(k.cpuType+3, 1)
-	if ok1 && ok2 && ok3 && family != 0 && k.cpuType != 0 {
-		s.CPUFamily, s.CPUModel, s.CPUStepping = uint32(family), uint32(model), uint32(stepping)
+	if p.family != 0 {
+		s.CPUFamily, s.CPUModel, s.CPUStepping = uint32(p.family), uint32(p.model), uint32(p.stepping)
 	}
 }

@@ -81,8 +81,9 @@ func (f *File) threadSize() int {
 // threadBlocks yields the data blocks that are ETHREADs.
 func (f *File) threadBlocks() iter.Seq[*record] {
 	return func(yield func(*record) bool) {
-		for r := range f.blocksOfSize(f.threadSize()) {
-			if f.isThread(r) && !yield(r) {
+		size := f.threadSize()
+		for b := range f.blocksOfSize(size) {
+			if r := f.recordOfBlock(b, size); r != nil && f.isThread(r) && !yield(r) {
 				return
 			}
 		}
