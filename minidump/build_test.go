@@ -53,6 +53,7 @@ type writer struct {
 	version uint32
 	flags   uint64
 	stamp   uint32
+	shared  uint32 // offset of a text that several records use
 }
 
 type entry struct {

@@ -1,6 +1,7 @@
 package minidump
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -88,7 +89,7 @@ func (r *annotationReader) list(at Location, size int) (*cursor.Cursor, int) {
 		return nil, 0
 	}
 	data := r.text.blob(at.Offset, int(min(at.Size, 4+int64(r.left)*int64(size))), "an annotation list")
-	c := cursor.New(data, r.text.fs.stream, at.Offset)
+	c := cursor.New(bytes.Clone(data), r.text.fs.stream, at.Offset)
 	n := c.U32()
 	if c.Err() != nil {
 		return nil, 0
@@ -131,12 +132,14 @@ func (r *annotationReader) module(m *CrashpadModule, at Location) {
 		}
 		return
 	}
+	objects := location(c)
+	hasObjects := c.Err() == nil
 	entries, n := r.list(list, 4)
 	for range n {
 		m.List = append(m.List, r.text.utf8(int64(entries.U32()), "an annotation"))
 	}
 	m.Simple = r.dictionary(simple)
-	if objects := location(c); c.Err() == nil {
+	if hasObjects {
 		m.Objects = r.objects(objects)
 	}
 }

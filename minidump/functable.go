@@ -1,8 +1,7 @@
 package minidump
 
 import (
-	"fmt"
-	"io"
+	"math"
 	"sort"
 
 	"dumptriage/dump"
@@ -19,7 +18,7 @@ type FunctionTable struct {
 	EntrySize int    // bytes: 12 on AMD64
 	Native    []byte // the operating system's own descriptor, as far as the file holds it
 	Offset    int64  // file offset of the entries
-	r         io.ReaderAt
+	entries   []byte
 }
 
 // FunctionEntry is an AMD64 RUNTIME_FUNCTION: offsets from the table's Base.
@@ -36,8 +35,8 @@ const (
 	maxFunctionTableAlignPad = 4096
 )
 
-// FunctionTables returns the FunctionTable stream. The entries stay in the file
-// until they are asked for.
+// FunctionTables returns the FunctionTable stream. Entries are decoded when they
+// are asked for.
 func (f *File) FunctionTables() ([]FunctionTable, error) {
 	return f.tables.get(f, (*File).decodeFunctionTables)
 }
@@ -62,7 +61,7 @@ func (f *File) decodeFunctionTables() ([]FunctionTable, *dump.Error) {
 	n := fs.count(c, uint64(count), int(descriptor+native), maxFunctionTables)
 	var out []FunctionTable
 	for range n {
-		t, ok := f.readFunctionTable(c, fs, int(descriptor), int(native), int(entry))
+		t, ok := readFunctionTable(c, fs, int(descriptor), int(native), int(entry))
 		if !ok {
 			break
 		}
@@ -73,9 +72,9 @@ func (f *File) decodeFunctionTables() ([]FunctionTable, *dump.Error) {
 
 // readFunctionTable reads one table and moves past it. It reports false when
 // the next table cannot be found.
-func (f *File) readFunctionTable(c *cursor.Cursor, fs *faults, descriptor, native, entry int) (FunctionTable, bool) {
+func readFunctionTable(c *cursor.Cursor, fs *faults, descriptor, native, entry int) (FunctionTable, bool) {
 	d := c.Sub(descriptor)
-	t := FunctionTable{Min: d.U64(), Max: d.U64(), Base: d.U64(), EntrySize: entry, r: f.r}
+	t := FunctionTable{Min: d.U64(), Max: d.U64(), Base: d.U64(), EntrySize: entry}
 	entries, pad := d.U32(), d.U32()
 	t.Native = c.Bytes(native)
 	t.Offset = c.FileOffset()
@@ -87,9 +86,11 @@ func (f *File) readFunctionTable(c *cursor.Cursor, fs *faults, descriptor, nativ
 	t.Count = k
 	if err != nil {
 		fs.add(err)
-		return t, true // the last: what follows cannot be placed
+		t.entries = c.Bytes(k * entry)
+		c.Skip(c.Left()) // what follows cannot be placed
+		return t, true
 	}
-	c.Skip(k * entry)
+	t.entries = c.Bytes(k * entry)
 	if uint64(pad) <= uint64(c.Left()) {
 		c.Skip(int(pad))
 	} else if c.Left() > 0 {
@@ -99,63 +100,50 @@ func (f *File) readFunctionTable(c *cursor.Cursor, fs *faults, descriptor, nativ
 	return t, true
 }
 
-// ReadEntry reads the bytes of entry i, EntrySize of them, into p.
-func (t *FunctionTable) ReadEntry(p []byte, i int) error {
+// EntryBytes returns the bytes of entry i, EntrySize of them, or nil. They are
+// the table's own.
+func (t *FunctionTable) EntryBytes(i int) []byte {
 	if i < 0 || i >= t.Count {
-		return dump.Errorf(dump.OutOfRange, "FunctionTable", "entry %d of %d", i, t.Count)
+		return nil
 	}
-	p = p[:min(len(p), t.EntrySize)]
-	at := t.Offset + int64(i)*int64(t.EntrySize)
-	if n, err := t.r.ReadAt(p, at); n < len(p) {
-		return &dump.Error{Code: dump.IO, Stream: "FunctionTable", Offset: at, Size: int64(len(p)), Msg: "cannot be read", Err: err}
-	}
-	return nil
+	c := cursor.New(t.entries, "FunctionTable", t.Offset)
+	c.Seek(i * t.EntrySize)
+	return c.Bytes(t.EntrySize)
 }
 
-// Entry reads entry i of an AMD64 table.
-func (t *FunctionTable) Entry(i int) (FunctionEntry, error) {
-	var b [functionEntryAMD64]byte
-	if t.EntrySize < functionEntryAMD64 {
-		return FunctionEntry{}, dump.Errorf(dump.BadRecord, "FunctionTable", "entries of %d bytes are not AMD64's", t.EntrySize)
+// Entry returns entry i of an AMD64 table, and whether there is one.
+func (t *FunctionTable) Entry(i int) (FunctionEntry, bool) {
+	b := t.EntryBytes(i)
+	if len(b) < functionEntryAMD64 {
+		return FunctionEntry{}, false
 	}
-	if err := t.ReadEntry(b[:], i); err != nil {
-		return FunctionEntry{}, err
-	}
-	c := cursor.New(b[:], "FunctionTable", -1)
-	return FunctionEntry{c.U32(), c.U32(), c.U32()}, nil
+	c := cursor.New(b, "FunctionTable", -1)
+	return FunctionEntry{c.U32(), c.U32(), c.U32()}, true
 }
 
 // Contains reports whether the table covers an address.
 func (t *FunctionTable) Contains(va uint64) bool { return va >= t.Min && va < t.Max }
 
 // Lookup finds the entry of an AMD64 table that covers va. Tables may be
-// unsorted: when the search fails, all entries are tried.
-func (t *FunctionTable) Lookup(va uint64) (FunctionEntry, bool, error) {
-	if va < t.Base || va-t.Base > 0xffffffff || t.Count == 0 {
-		return FunctionEntry{}, false, nil
+// unsorted: when the binary search fails, all entries are tried.
+func (t *FunctionTable) Lookup(va uint64) (FunctionEntry, bool) {
+	if va < t.Base || va-t.Base > math.MaxUint32 {
+		return FunctionEntry{}, false
 	}
 	rva := uint32(va - t.Base)
-	var failed error
-	at := func(i int) FunctionEntry {
-		e, err := t.Entry(i)
-		if err != nil {
-			failed = err
-		}
-		return e
+	i := sort.Search(t.Count, func(i int) bool {
+		e, _ := t.Entry(i)
+		return e.Begin > rva
+	})
+	if e, ok := t.Entry(i - 1); ok && e.covers(rva) {
+		return e, true
 	}
-	i := sort.Search(t.Count, func(i int) bool { return at(i).Begin > rva }) - 1
-	if i >= 0 && failed == nil {
-		if e := at(i); rva >= e.Begin && rva < e.End {
-			return e, true, failed
+	for i := range t.Count {
+		if e, ok := t.Entry(i); ok && e.covers(rva) {
+			return e, true
 		}
 	}
-	for i := 0; i < t.Count && failed == nil; i++ {
-		if e := at(i); rva >= e.Begin && rva < e.End {
-			return e, true, nil
-		}
-	}
-	if failed != nil {
-		return FunctionEntry{}, false, fmt.Errorf("function table at %#x: %w", t.Base, failed)
-	}
-	return FunctionEntry{}, false, nil
+	return FunctionEntry{}, false
 }
+
+func (e FunctionEntry) covers(rva uint32) bool { return rva >= e.Begin && rva < e.End }

@@ -35,27 +35,41 @@ type window struct {
 	f      *input
 	stream string
 	base   int64
-	c      *cursor.Cursor
+	buf    []byte
+	c      *cursor.Cursor // over what buf holds of the file from base on
 }
 
 // at returns a cursor over n bytes at a file offset, or over as many as the
-// file holds together with the error that says so. The bytes stay valid.
+// file holds together with the error that says so. The bytes are valid until
+// the next call.
 func (w *window) at(offset int64, n int) (*cursor.Cursor, *dump.Error) {
 	err := w.f.outside(w.stream, offset, int64(n))
-	if offset < 0 || offset > w.f.size || err != nil && offset == w.f.size {
+	if offset < 0 || offset >= w.f.size {
 		return cursor.New(nil, w.stream, offset), err
 	}
 	n = int(min(int64(n), w.f.size-offset))
 	if w.c == nil || offset < w.base || offset-w.base+int64(n) > int64(w.c.Len()) {
-		w.base = offset
-		w.c = cursor.At(w.f.r, w.f.size, offset, int64(max(n, windowSize)), w.stream)
+		if e := w.load(offset, n); e != nil {
+			return cursor.New(nil, w.stream, offset), e
+		}
 	}
 	w.c.Seek(int(offset - w.base))
-	sub := w.c.Sub(n)
-	if err == nil {
-		err = asError(w.c.Err())
+	return w.c.Sub(n), err
+}
+
+// load fills the window from an offset on, with at least n bytes.
+func (w *window) load(offset int64, n int) *dump.Error {
+	size := int(min(int64(max(n, windowSize)), w.f.size-offset))
+	if size > cap(w.buf) {
+		w.buf = make([]byte, size)
 	}
-	return sub, err
+	got, err := w.f.r.ReadAt(w.buf[:size], offset)
+	if got < n {
+		w.c = nil
+		return &dump.Error{Code: dump.IO, Stream: w.stream, Offset: offset, Size: int64(n), Msg: "cannot be read", Err: err}
+	}
+	w.base, w.c = offset, cursor.New(w.buf[:got], w.stream, offset)
+	return nil
 }
 
 // texts reads the strings and other blobs that records point to. A hostile file
@@ -125,7 +139,8 @@ func (t *texts) sized(offset int64, what string) []byte {
 	return t.blob(offset+4, int(n), what)
 }
 
-// blob reads n bytes, or what the file holds of them.
+// blob reads n bytes, or what the file holds of them. They are valid until the
+// next read.
 func (t *texts) blob(offset int64, n int, what string) []byte {
 	if n == 0 || !t.spend(offset, n) {
 		return nil

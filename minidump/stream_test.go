@@ -118,22 +118,22 @@ func TestFunctionTables(t *testing.T) {
 	if a.Min != 0x10000 || a.Max != 0x20000 || a.Base != 0x10000 || a.Count != 3 || a.EntrySize != 12 || len(a.Native) != 112 || a.Native[111] != 0xaa {
 		t.Errorf("table %+v", a)
 	}
-	if e, err := a.Entry(2); err != nil || e != (FunctionEntry{0x300, 0x400, 0x9020}) {
-		t.Errorf("entry %+v %v", e, err)
+	if e, ok := a.Entry(2); !ok || e != (FunctionEntry{0x300, 0x400, 0x9020}) {
+		t.Errorf("entry %+v %v", e, ok)
 	}
-	if _, err := a.Entry(3); err == nil {
+	if _, ok := a.Entry(3); ok {
 		t.Error("an entry beyond the table")
 	}
 	for va, want := range map[uint64]uint32{0x10100: 0x9000, 0x1017f: 0x9000, 0x10180: 0x9010, 0x103ff: 0x9020, 0x10200: 0, 0x10400: 0, 0x100ff: 0, 0xfff: 0} {
-		e, ok, err := a.Lookup(va)
-		if err != nil || ok != (want != 0) || e.UnwindInfo != want {
-			t.Errorf("lookup %#x: %+v %v %v, want %#x", va, e, ok, err, want)
+		e, ok := a.Lookup(va)
+		if ok != (want != 0) || e.UnwindInfo != want {
+			t.Errorf("lookup %#x: %+v %v, want %#x", va, e, ok, want)
 		}
 	}
 	if tables[1].Count != 0 || !tables[1].Contains(0x3ffff) || tables[1].Contains(0x40000) {
 		t.Errorf("table %+v", tables[1])
 	}
-	if e, ok, _ := tables[2].Lookup(0x50110); !ok || e.UnwindInfo != 2 {
+	if e, ok := tables[2].Lookup(0x50110); !ok || e.UnwindInfo != 2 {
 		t.Errorf("unsorted: %+v %v", e, ok)
 	}
 }
