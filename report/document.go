@@ -176,8 +176,8 @@ type RangeJSON struct {
 type StreamJSON struct {
 	Type   *uint32 `json:"type,omitempty"`
 	Name   string  `json:"name,omitempty"`
-	Offset int64   `json:"offset"`
-	Size   int64   `json:"size"`
+	Offset *int64  `json:"offset,omitempty"`
+	Size   *int64  `json:"size,omitempty"`
 	Note   string  `json:"note,omitempty"`
 }
 

@@ -51,8 +51,8 @@ type Stream struct {
 	Type    uint32
 	HasType bool   // Type is a number of the format
 	Name    string // "" when the type has no known name
-	Offset  int64
-	Size    int64
+	Offset  int64  // in the file; negative when not known
+	Size    int64  // in bytes; negative when not known
 	Note    string // what is wrong with it, or what it holds
 }
 
@@ -167,9 +167,15 @@ func (s *stream) ranges(ranges []dump.Range, h hexer) {
 func streamsJSON(in []Stream) []StreamJSON {
 	out := make([]StreamJSON, 0, len(in))
 	for i := range in {
-		j := StreamJSON{Name: in[i].Name, Offset: in[i].Offset, Size: in[i].Size, Note: in[i].Note}
+		j := StreamJSON{Name: in[i].Name, Note: in[i].Note}
 		if in[i].HasType {
 			j.Type = &in[i].Type
+		}
+		if in[i].Offset >= 0 {
+			j.Offset = &in[i].Offset
+		}
+		if in[i].Size >= 0 {
+			j.Size = &in[i].Size
 		}
 		out = append(out, j)
 	}

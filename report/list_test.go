@@ -42,7 +42,7 @@ func lists(inc *triage.Incident) []*List {
 			l.Ranges = []dump.Range{{VA: 0x10000, Size: 0x2000, Off: 0x4000}}
 		case ListStreams:
 			l.Streams = []Stream{{Type: 3, HasType: true, Name: "ThreadListStream", Offset: 0x100, Size: 52},
-				{Type: 0x4767, HasType: true, Offset: 0x200, Size: 8, Note: "unknown type"}, {Name: "TRIAGE_DUMP64", Offset: 0x2000, Size: 0x100}}
+				{Type: 0x4767, HasType: true, Offset: 0x200, Size: 8, Note: "unknown type"}, {Name: "TRIAGE_DUMP64", Offset: 0x2000, Size: 0x100}, {Name: "Memory", Offset: 0x3000, Size: -1}}
 		}
 		out = append(out, &l)
 	}
@@ -90,6 +90,8 @@ func TestListJSON(t *testing.T) {
 				"regions.2.protect": nil, "regions.2.state": "MEM_FREE", "regions.2.allocation_base": nil,
 				"regions.3.protect": "PAGE_EXECUTE_READ", "regions.3.type": "MEM_IMAGE", "ranges.0.offset": 0x4000,
 			}, dotted)
+		case ListStreams:
+			checkAll(t, doc, map[string]any{"streams.0.type": 3, "streams.2.type": nil, "streams.2.size": 0x100, "streams.3.size": nil, "streams.3.offset": 0x3000}, dotted)
 		case ListInfo:
 			checkAll(t, doc, map[string]any{"captured": "2025-08-31T12:30:15Z", "thread_count": 3, "module_count": 4}, dotted)
 		}

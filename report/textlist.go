@@ -185,11 +185,17 @@ func (t *text) streams(streams []Stream) {
 	t.table("type\tname\toffset\tsize\tnote", func(add func(string, ...any)) {
 		for i := range streams {
 			s := &streams[i]
-			kind := ""
+			kind, offset, size := "", "", ""
 			if s.HasType {
 				kind = fmt.Sprintf("%d", s.Type)
 			}
-			add("%s\t%s\t%x\t%d\t%s", kind, clean(s.Name), s.Offset, s.Size, clean(s.Note))
+			if s.Offset >= 0 {
+				offset = fmt.Sprintf("%x", s.Offset)
+			}
+			if s.Size >= 0 {
+				size = fmt.Sprintf("%d", s.Size)
+			}
+			add("%s\t%s\t%s\t%s\t%s", kind, clean(s.Name), offset, size, clean(s.Note))
 		}
 	})
 }
