@@ -150,8 +150,7 @@ func TestEpilogJumpBetweenFragments(t *testing.T) {
 // first instruction of one, which has not run.
 func TestCallersAreNotInEpilogs(t *testing.T) {
 	s := epilogSpace(bigFrame)
-	s.callAt(0x1140)
-	s.put(0x1140, 0xc3)
+	s.put(0x1140-5, 0xe8, 0, 0, 0, 0xc3, 0xc3) // a ret at the return address, and by chance one byte before
 	s.poke(sp0+bodyReturn, s.callAt(0x1540))
 	w, r := s.walker(), at(imageBase+0x1140, sp0)
 	f := Frame{IP: imageBase + 0x1140, Lookup: imageBase + 0x113f, SP: sp0}
@@ -228,6 +227,19 @@ func TestEpilogV2(t *testing.T) {
 		}
 		for reg, v := range c.want {
 			wantReg(t, &r, reg, v)
+		}
+	}
+}
+
+// The pop of r8 to r15 takes two bytes, so that the next is two further on.
+func TestEpilogV2WidePop(t *testing.T) {
+	info := []byte{2, 4, 3, 0, 4, 0x16, 4, 0xc0, 2, 0x30} // push rbx, push r12; epilog pop r12, pop rbx, ret
+	for rip, at0 := range map[uint32]uint64{0x11fc: 0x10, 0x11fe: 8, 0x11ff: 0} {
+		s := epilogSpace(info)
+		s.poke(sp0+at0, s.callAt(0x1540))
+		r := at(imageBase+uint64(rip), sp0)
+		if f, stop, ok := stepFrom(t, s, &r); !ok || f.SP != sp0+at0+8 || f.Method != MethodEpilog {
+			t.Errorf("%#x: %+v %+v", rip, f, stop)
 		}
 	}
 }

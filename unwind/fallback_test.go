@@ -145,16 +145,24 @@ func TestFramePointerChecks(t *testing.T) {
 // return address: a return address may be the first byte after its function.
 func TestScan(t *testing.T) {
 	s := bare()
-	s.image.table[1].End = 0x1540 // the CALL is the function's last instruction
+	const wild = 0x5550_0000 // memory of which no protection is known, with a CALL in it
+	s.bytesAt[wild] = []byte{0xcc, 0xcc, 0xcc, 0xe8, 0, 0, 0, 0}
 	s.poke(sp0,
 		imageBase+0x1580, // no CALL before it
 		imageBase+0x40,   // the image's headers
 		dataPage+0x10,    // not executable
 		sp0+0x80,         // a stack address
 		0x1540,           // no address
-		s.callAt(0x1540))
+		noImageBase+0x40, // the headers of a module without image
+		jitPage+0x30,     // outside modules, with no code to prove it
+		wild+8,           // a CALL, but nothing says that it is code
+		imageBase+0x1100, // a function, after a CALL that never returns
+		s.callAt(0x2000)) // right: the last instruction of its function, and of the image's code
+	s.callAt(0x1100)
+	s.function(0x1f00, 0x2000, []byte{1, 0, 0, 0}, nil)
+	s.poke(sp0+0x50, s.callAt(0x1540)) // where that function returns to
 	r := at(jitPage+0x10, sp0)
-	if f, stop, ok := stepFrom(t, s, &r); !ok || f.SP != sp0+0x30 || f.Method != MethodScan || f.Trust != TrustScan || strings.Contains(f.Detail, "unproven") {
+	if f, stop, ok := stepFrom(t, s, &r); !ok || f.SP != sp0+0x50 || f.Method != MethodScan || f.Trust != TrustScan || strings.Contains(f.Detail, "unproven") {
 		t.Errorf("%+v %+v", f, stop)
 	}
 }

@@ -132,6 +132,47 @@ func TestTrapSlotImplausible(t *testing.T) {
 	}
 }
 
+// Where code bytes are at hand a CALL must precede what the slot holds.
+func TestTrapSlotWithoutCall(t *testing.T) {
+	for _, call := range []bool{true, false} {
+		k := newKernelSpace()
+		k.bytesAt[stubReturn-8] = []byte{0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}
+		if call {
+			k.bytesAt[stubReturn-8] = []byte{0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xff, 0x55, 0x10} // call [rbp+0x10]
+		}
+		st := k.walker().Walk(at(ntBase+0x1000, kernelStart), kernelBounds)
+		if got := st.Frames[len(st.Frames)-1].Method == MethodTrapSlot; got != call {
+			t.Errorf("CALL %v: %+v", call, st.Frames)
+		}
+		wantUser(t, st, MethodTrapFrame)
+	}
+}
+
+// Unwind data that leads past the stub's slot has gone wrong.
+func TestUnwindDataPastTrapSlot(t *testing.T) {
+	k := newKernelSpace()
+	ntImage(k)
+	k.poke(trapFrame-8, ntBase+0x1580)
+	sp := uint64(trapFrame - 8 - 0x30) // the frame of 0x30 bytes would return by [trapFrame-8]
+	st := k.walker().Walk(at(ntBase+0x1580, sp), kernelBounds)
+	wantPlaces(t, st, place{ntBase + 0x1580, sp, MethodContext, TrustContext})
+	wantUser(t, st, MethodTrapFrame)
+}
+
+// Where unwind data arrives at the stub's frame, rbp is known from its place.
+func TestStubFramePointer(t *testing.T) {
+	k := newKernelSpace()
+	ntImage(k)
+	k.poke(trapFrame-0x78, ntBase+0x1180)
+	k.poke(trapFrame+0x140, 0xb, 0xd, 0x5, 0xbb)
+	st := k.walker().Walk(at(ntBase+0x1580, trapFrame-0x78-0x30), kernelBounds)
+	if len(st.Frames) != 2 || st.Frames[1].FP != trapFrame+0x80 {
+		t.Errorf("%+v", st.Frames)
+	}
+	wantUser(t, st, MethodMachineFrame)
+	wantReg(t, &st.User, dump.RBX, 0xb)
+}
+
 // A trap frame that is none gives no user half.
 func TestTrapFrameOfKernelMode(t *testing.T) {
 	k := newKernelSpace()

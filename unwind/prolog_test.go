@@ -55,6 +55,12 @@ func TestUndoProlog(t *testing.T) {
 		{name: "frame register inside the prolog, before SET_FPREG: only the push counts",
 			info: []byte{1, 20, 4, 0x25, 12, 0x34, 1, 0, 9, 0x03, 1, 0x50}, off: 8, ret: 8,
 			in: regs{dump.RBP: 0x77}, want: regs{dump.RBP: 0x1000}},
+		{name: "a save before SET_FPREG counts from rsp until that has run: slot 3 is word 3",
+			info: []byte{1, 20, 4, 0x25, 12, 0x03, 6, 0x34, 3, 0, 1, 0x50}, off: 7, ret: 8,
+			in: regs{dump.RBP: sp0 + 0x120}, want: regs{dump.RBX: 0x1003, dump.RBP: 0x1000}},
+		{name: "and from the frame register once it has: rbp-0x20 = sp0+0x100, slot 3 is word 0x23",
+			info: []byte{1, 20, 4, 0x25, 12, 0x03, 6, 0x34, 3, 0, 1, 0x50}, off: 12, ret: 0x108,
+			in: regs{dump.RBP: sp0 + 0x120}, want: regs{dump.RBX: 0x1023, dump.RBP: 0x1020}},
 		{name: "set fpreg with an equal prolog offset is done",
 			info: []byte{1, 20, 2, 0x05, 9, 0x03, 1, 0x50}, off: 9, ret: 0x48,
 			in: regs{dump.RBP: sp0 + 0x40}, want: regs{dump.RBP: 0x1008}},
@@ -177,6 +183,7 @@ func TestMachineFrame(t *testing.T) {
 		s.poke(sp0+skip, imageBase+0x1300, 0x33, 0x246, stackLow+0x3000, 0x2b)
 		r := at(imageBase+0x1140, sp0)
 		r.Set(dump.R12, 7)
+		r.Set(dump.RAX, 8)
 		f, stop, ok := stepFrom(t, s, &r)
 		// Lookup is rip itself: the processor was interrupted before it, not after a call.
 		if !ok || f.IP != imageBase+0x1300 || f.Lookup != f.IP || f.SP != stackLow+0x3000 || f.Method != MethodMachineFrame {
@@ -185,6 +192,9 @@ func TestMachineFrame(t *testing.T) {
 		wantReg(t, &r, dump.R12, 7)
 		wantReg(t, &r, dump.RegEFlags, 0x246)
 		wantReg(t, &r, dump.RegCS, 0x33)
+		if r.Known(dump.RAX) {
+			t.Error("rax is what the handler made of it, not the interrupted code's")
+		}
 	}
 }
 
