@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
@@ -19,7 +20,7 @@ const (
 	maxFunctions  = 1 << 16 // ordinals of names are 16 bits wide
 	maxNames      = 1 << 17
 	maxNameLen    = 4096     // MSVC cuts decorated names there
-	maxAliases    = 256      // names of one address that are compared
+	maxAliases    = 4096     // names of one address that are compared
 	maxNameBytes  = 32 << 20 // of a listing: names may share bytes in a hostile image
 )
 
@@ -51,6 +52,9 @@ type exportIndex struct {
 	base uint32
 	all  []exportRef // by name as the table has them, then those without a name
 	code []exportRef // functions in executable sections, by address
+	// best holds, at the first of the exports of an address, 1 + which of them
+	// has the preferred name, once that is known: aliases are compared once.
+	best []atomic.Uint32
 	// unnamedKnown says that the name tables are complete, so that a function
 	// without a name really has none.
 	unnamedKnown bool
@@ -158,6 +162,7 @@ func (im *Image) indexCode() {
 			x.code = append(x.code, e)
 		}
 	}
+	x.best = make([]atomic.Uint32, len(x.code))
 	slices.SortStableFunc(x.code, func(a, b exportRef) int { return cmp.Compare(a.rva, b.rva) })
 }
 
@@ -210,26 +215,39 @@ func (im *Image) NearestExport(rva uint32) (Symbol, bool) {
 	}
 	at := x.code[end-1].rva
 	begin := sort.Search(end, func(i int) bool { return x.code[i].rva >= at })
-	if name := im.bestName(x.code[begin:min(end, begin+maxAliases)]); name != "" {
-		return Symbol{name, at}, true
+	i := int(x.best[begin].Load()) - 1
+	if i < 0 {
+		i = im.preferred(x.code[begin:min(end, begin+maxAliases)])
+		x.best[begin].Store(uint32(i) + 1)
 	}
-	return Symbol{}, false
+	name := im.codeName(x.code[begin+i])
+	if name == "" {
+		return Symbol{}, false
+	}
+	return Symbol{name, at}, true
 }
 
-// bestName returns the preferred name of exports that share an address, or ""
-// when it cannot be known.
-func (im *Image) bestName(aliases []exportRef) string {
-	best := ""
-	for _, e := range aliases {
+// preferred returns which of the exports of one address has the best name.
+func (im *Image) preferred(aliases []exportRef) int {
+	if len(aliases) == 1 {
+		return 0
+	}
+	at, best := 0, ""
+	for i, e := range aliases {
 		name := im.exportName(e.nameRVA)
 		if name != "" && (best == "" || compareNames(name, best) < 0) {
-			best = name
+			at, best = i, name
 		}
 	}
-	if best == "" && aliases[0].nameRVA == 0 && im.exports.unnamedKnown {
-		best = "Ordinal" + strconv.FormatUint(uint64(im.exports.base+aliases[0].index), 10)
+	return at
+}
+
+// codeName names a function: by its number only when it surely has no name.
+func (im *Image) codeName(e exportRef) string {
+	if e.nameRVA == 0 && im.exports.unnamedKnown {
+		return "Ordinal" + strconv.FormatUint(uint64(im.exports.base+e.index), 10)
 	}
-	return best
+	return im.exportName(e.nameRVA)
 }
 
 func compareNames(a, b string) int {

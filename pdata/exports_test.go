@@ -91,9 +91,11 @@ func TestFixtureNearest(t *testing.T) {
 		{0x3000, Symbol{}},
 		{0xffffffff, Symbol{}},
 	} {
-		got, ok := im.NearestExport(tt.rva)
-		if got != tt.want || ok != (tt.want != Symbol{}) {
-			t.Errorf("NearestExport(%#x) = %v, %v; want %v", tt.rva, got, ok, tt.want)
+		for range 2 { // the second time the preferred alias is remembered
+			got, ok := im.NearestExport(tt.rva)
+			if got != tt.want || ok != (tt.want != Symbol{}) {
+				t.Errorf("NearestExport(%#x) = %v, %v; want %v", tt.rva, got, ok, tt.want)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pdata
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sort"
 	"sync/atomic"
@@ -69,10 +70,13 @@ func (im *Image) HasFunctionTable() bool {
 	if !im.hasDirectory() {
 		return false
 	}
-	d := im.h.dirs[dirException]
-	var b [functionSize]byte
-	n, _ := im.layout.read(b[:], d.rva)
-	return n == len(b) && im.layout.backed(d.rva) >= functionSize
+	im.firstOnce.Do(func() {
+		d := im.h.dirs[dirException]
+		b := make([]byte, functionSize)
+		_, err := im.layout.read(b, d.rva)
+		im.firstThere = err == nil && im.layout.backed(d.rva) >= functionSize
+	})
+	return im.firstThere
 }
 
 func (im *Image) openTable() {
@@ -83,7 +87,7 @@ func (im *Image) openTable() {
 	d := im.h.dirs[dirException]
 	t.rva, t.size = d.rva, min(d.size, im.layout.backed(d.rva), maxTable)
 	if t.size < functionSize {
-		t.err = rvaError(dump.OutOfRange, uint64(d.rva), int(min(d.size, maxTable)), "exception directory lies outside the image")
+		t.err = tableError(dump.OutOfRange, d.rva, min(d.size, maxTable), "lies outside the image")
 		return
 	}
 	t.ordered = true
@@ -98,7 +102,7 @@ func (im *Image) openTable() {
 		t.blocks = nil
 	}
 	if len(t.blocks) == 0 && len(t.sorted) == 0 && t.gaps {
-		t.err = rvaError(dump.Truncated, uint64(t.rva), int(t.size), "exception directory is not in the dump")
+		t.err = tableError(dump.Truncated, t.rva, t.size, "is not in the dump")
 	}
 }
 
@@ -226,7 +230,13 @@ func (t *functionTable) find(l layout, rva uint32) (RuntimeFunction, bool, error
 }
 
 func (t *functionTable) unknown(rva uint32) error {
-	return rvaError(dump.Truncated, uint64(t.rva), int(t.size), "pages of the exception directory that may describe the address are not in the dump")
+	return tableError(dump.Truncated, t.rva, t.size, fmt.Sprintf("a page that may describe RVA %#x is not in the dump", rva))
+}
+
+func tableError(code dump.Code, rva, size uint32, msg string) *dump.Error {
+	e := rvaError(code, uint64(rva), int(size), msg)
+	e.Stream = tableStream
+	return e
 }
 
 func covering(entries []RuntimeFunction, rva uint32) (RuntimeFunction, bool) {
@@ -270,5 +280,5 @@ func (im *Image) direct(rf RuntimeFunction) (RuntimeFunction, error) {
 		}
 		rf = decodeFunction(b[:])
 	}
-	return rf, rvaError(dump.Cycle, uint64(rf.UnwindInfo&^1), functionSize, "indirect function entries do not end")
+	return rf, tableError(dump.Cycle, rf.UnwindInfo&^1, functionSize, "indirect entries do not end")
 }

@@ -25,6 +25,8 @@ type Image struct {
 
 	functions     functionTable
 	functionsOnce sync.Once
+	firstThere    bool // the first entry of the exception directory
+	firstOnce     sync.Once
 
 	infos atomic.Pointer[infoCache]
 

@@ -19,6 +19,8 @@ type layout interface {
 	// backed returns how many bytes from rva on can hold data: for a file the
 	// bytes that are in it, not the zeros that the loader adds.
 	backed(rva uint32) uint32
+	// offset returns where the byte at rva lies in the file, or -1.
+	offset(rva uint32) int64
 }
 
 // region is a run of RVAs that comes from one run of file bytes, then zeros.
@@ -94,6 +96,14 @@ func (l *fileLayout) backed(rva uint32) uint32 {
 	return uint32(max(0, inFile-int64(skip)))
 }
 
+func (l *fileLayout) offset(rva uint32) int64 {
+	i, ok := l.find(uint64(rva))
+	if !ok || uint64(rva)-l.regions[i].rva >= l.regions[i].raw {
+		return -1
+	}
+	return l.regions[i].off + int64(uint64(rva)-l.regions[i].rva)
+}
+
 func (l *fileLayout) read(p []byte, rva uint32) (int, error) {
 	done := 0
 	for done < len(p) {
@@ -122,18 +132,18 @@ func (l *fileLayout) readRegion(p []byte, at uint64, g region) (int, error) {
 	want := int(min(uint64(len(p)), g.raw-skip))
 	n, err := l.r.ReadAt(p[:want], g.off+int64(skip))
 	if n < want {
-		if err == nil || errors.Is(err, io.EOF) {
-			return n, rvaError(dump.Truncated, at+uint64(n), want-n, "section is cut short by the end of the file")
+		e := rvaError(dump.Truncated, at+uint64(n), want-n, "section is cut short by the end of the file")
+		e.Offset = g.off + int64(skip) + int64(n)
+		if err != nil && !errors.Is(err, io.EOF) {
+			e.Code, e.Msg, e.Err = dump.IO, "section cannot be read", err
 		}
-		e := rvaError(dump.IO, at+uint64(n), want-n, "cannot be read")
-		e.Err = err
 		return n, e
 	}
 	clear(p[want:])
 	return len(p), nil
 }
 
-// rvaError places an error by RVA: an image has no single file offset for it.
+// rvaError places an error by RVA, which has a file offset only sometimes.
 func rvaError(code dump.Code, rva uint64, size int, msg string) *dump.Error {
 	e := dump.Errorf(code, "image", "%s (RVA %#x, %d bytes)", msg, rva, size)
 	e.Size = int64(size)
@@ -153,6 +163,8 @@ func (l *mappedLayout) backed(rva uint32) uint32 {
 	}
 	return l.size - rva
 }
+
+func (l *mappedLayout) offset(uint32) int64 { return -1 }
 
 func (l *mappedLayout) read(p []byte, rva uint32) (int, error) {
 	want := min(len(p), int(l.backed(rva)))

@@ -3,6 +3,7 @@ package pdata
 import (
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	"dumptriage/dump"
@@ -233,10 +234,45 @@ func TestWarmLookupsDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(100, func() {
+		im.HasFunctionTable()
 		rf, _, _ := im.Lookup(0x1050)
 		_, _ = im.UnwindInfo(rf.UnwindInfo)
 		im.Primary(rf)
 	}); n != 0 {
 		t.Errorf("%v allocations for a warm lookup", n)
 	}
+}
+
+// TestErrorsSayWhere: a user must be able to look with a hex editor.
+func TestErrorsSayWhere(t *testing.T) {
+	im := withTable([]byte{7, 0, 0, 0}, 0x1010, 0x1020, 0x4000).open(t)
+	_, err := im.UnwindInfo(0x4000)
+	// The section at 0x4000 follows the headers (0x400) and the code (0x3000).
+	const want = "built.dll: UNWIND_INFO: at RVA 0x4000: unwind information of unknown version 7 (at offset 0x3400)"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v\nwant  %s", err, want)
+	}
+}
+
+// TestConcurrentUse is for the race detector: an image opened once serves many
+// goroutines, whose first calls build its indexes.
+func TestConcurrentUse(t *testing.T) {
+	b := readTest(t, "testdata/fixture.dll")
+	one := openTest(t, b, "fixture.dll")
+	shared := openTest(t, b, "fixture.dll")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for rva := uint32(0x1000); rva < 0x1100; rva++ {
+				a, okA, _ := one.Lookup(rva)
+				b, okB, _ := shared.Lookup(rva)
+				sa, _ := one.NearestExport(rva)
+				sb, _ := shared.NearestExport(rva)
+				if a != b || okA != okB || sa != sb || shared.Primary(a) != one.Primary(b) || shared.CodeView().Age != 1 || !shared.HasFunctionTable() {
+					t.Errorf("%#x: %v %v, %v %v", rva, a, b, sa, sb)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

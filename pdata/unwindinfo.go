@@ -1,6 +1,7 @@
 package pdata
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"dumptriage/dump"
@@ -54,7 +55,7 @@ func (im *Image) decodeInfo(u *UnwindInfo, rva uint32) error {
 	}
 	c := cursor.New(buf[:n], infoStream, -1)
 	if err := u.decode(c); err != nil {
-		return infoError(err, rva, short)
+		return infoError(err, rva, im.layout.offset(rva), short)
 	}
 	u.Unaligned = rva%4 != 0
 	if u.Chained && u.Chain.UnwindInfo&1 != 0 {
@@ -69,17 +70,18 @@ func (im *Image) decodeInfo(u *UnwindInfo, rva uint32) error {
 
 // infoError says where in the image the info lies, and when its bytes ran out
 // because the image's did, why.
-func infoError(err error, rva uint32, short error) error {
+func infoError(err error, rva uint32, off int64, short error) error {
 	e, ok := err.(*dump.Error)
 	if !ok {
 		return err
 	}
-	placed := rvaError(e.Code, uint64(rva), int(max(e.Size, 0)), e.Msg)
-	placed.Stream = infoStream
+	placed := *e
+	placed.Msg = fmt.Sprintf("at RVA %#x: %s", rva, e.Msg)
+	placed.Offset = off
 	if e.Code == dump.Truncated {
 		placed.Err = short
 	}
-	return placed
+	return &placed
 }
 
 // DecodeUnwindInfo decodes the UNWIND_INFO at the beginning of b, which may be
