@@ -304,3 +304,34 @@ func TestFaultContextMissing(t *testing.T) {
 		t.Errorf("thread %+v", th)
 	}
 }
+
+// Registers that are not at the entry of KeBugCheckEx with its arguments prove
+// nothing about what the stack pointer points at.
+func TestBugCheckEntryNeedsProof(t *testing.T) {
+	for name, spoil := range map[string]func(*bin){
+		"rip":     func(h *bin) { h.u64(0x348+0xf8, entryIP+4) },
+		"rcx":     func(h *bin) { h.u64(0x348+0x80, 0x7f) },
+		"rdx":     func(h *bin) { h.u64(0x348+0x88, 1) },
+		"r9":      func(h *bin) { h.u64(0x348+0xc0, 1) },
+		"code":    func(h *bin) { h.u32(0xf00, 0xc0000005) },
+		"context": func(h *bin) { h.u64(0x348+0xf8, 0) },
+	} {
+		s := system7E()
+		spoil(s.header)
+		if openBytes(t, s.bytes()).BugCheckEntry() {
+			t.Errorf("%s: taken for the entry", name)
+		}
+	}
+}
+
+// Without a copy of its block in the header the processor that wrote the dump is
+// the one whose stack pointer is the header's.
+func TestCrashedProcessorByStackPointer(t *testing.T) {
+	s := system7E()
+	s.prcb, s.thread = nil, nil
+	s.header.put(0x348, amd64Context(ntBase+0x38d14d, 0xffffa00000207000))
+	f := openBytes(t, s.bytes())
+	if len(f.processors()) != 1 || !f.processors()[0].crashed || f.processors()[0].number != 1 {
+		t.Errorf("processors %+v", f.processors())
+	}
+}

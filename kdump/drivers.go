@@ -153,7 +153,7 @@ func (f *File) readUnloaded() {
 		length := int(e.U16())
 		e.Seek(l.unloadedName)
 		name := e.Bytes(min(length, 24))
-		start, end := fieldPointer(e, l.unloadedStart, f.hdr.ptr), fieldPointer(e, l.ptrEnd, f.hdr.ptr)
+		start, end := fieldPointer(e, l.unloadedStart, f.hdr.ptr), fieldPointer(e, l.unloadedEnd, f.hdr.ptr)
 		if e.Err() != nil {
 			f.damageErr(e.Err())
 			return

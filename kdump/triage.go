@@ -9,15 +9,15 @@ import (
 
 // triageLayout says how TRIAGE_DUMP32 and TRIAGE_DUMP64 and their parts differ.
 type triageLayout struct {
-	stream                string
-	size                  int
-	topOfStack, dataPage  int // pointers, data page followed by offset and size
-	kdbg, blocks          int // offset and size or count
-	driver                driverLayout
-	unloadedHead          int // bytes before the first entry
-	unloadedSize          int
-	unloadedName          int
-	unloadedStart, ptrEnd int
+	stream                     string
+	size                       int
+	topOfStack, dataPage       int // pointers, data page followed by offset and size
+	kdbg, blocks               int // offset and size or count
+	driver                     driverLayout
+	unloadedHead               int // bytes before the first entry
+	unloadedSize               int
+	unloadedName               int
+	unloadedStart, unloadedEnd int
 }
 
 type driverLayout struct{ size, base, imageSize, checkSum, timeStamp int }
@@ -26,7 +26,7 @@ var triage64 = triageLayout{
 	stream: "TRIAGE_DUMP64", size: 0x80,
 	topOfStack: 0x48, dataPage: 0x60, kdbg: 0x70, blocks: 0x78,
 	driver:       driverLayout{size: 0x90, base: 0x38, imageSize: 0x48, checkSum: 0x80, timeStamp: 0x88},
-	unloadedHead: 8, unloadedSize: 0x38, unloadedName: 0x10, unloadedStart: 0x28, ptrEnd: 0x30,
+	unloadedHead: 8, unloadedSize: 0x38, unloadedName: 0x10, unloadedStart: 0x28, unloadedEnd: 0x30,
 }
 
 // triage32 is not verified on a real file.
@@ -34,7 +34,7 @@ var triage32 = triageLayout{
 	stream: "TRIAGE_DUMP32", size: 0x68,
 	topOfStack: 0x48, dataPage: 0x4c, kdbg: 0x58, blocks: 0x60,
 	driver:       driverLayout{size: 0x4c, base: 0x1c, imageSize: 0x24, checkSum: 0x40, timeStamp: 0x48},
-	unloadedHead: 4, unloadedSize: 0x28, unloadedName: 8, unloadedStart: 0x20, ptrEnd: 0x24,
+	unloadedHead: 4, unloadedSize: 0x28, unloadedName: 8, unloadedStart: 0x20, unloadedEnd: 0x24,
 }
 
 // span is an offset and a size in the file; offset 0 means not present.
