@@ -28,8 +28,10 @@ type tebReader struct {
 	arch dump.Arch
 }
 
-func (r *tebReader) pointer(va uint64) (uint64, bool) {
-	if r.arch.PointerSize() == 4 {
+func (r *tebReader) pointer(va uint64) (uint64, bool) { return r.pointerOf(r.arch, va) }
+
+func (r *tebReader) pointerOf(arch dump.Arch, va uint64) (uint64, bool) {
+	if arch.PointerSize() == 4 {
 		v, ok := r.mem.Uint32(va)
 		return uint64(v), ok
 	}
@@ -49,11 +51,42 @@ func (r *tebReader) fill(t *dump.Thread) bool {
 	if v, ok := r.mem.Uint32(t.TEB + l.lastError); ok {
 		t.LastError, t.HasLastError = v, true
 	}
-	base, ok1 := r.pointer(t.TEB + l.stackBase)
-	limit, ok2 := r.pointer(t.TEB + l.stackLimit)
+	return r.bounds(t, t.TEB, l, r.arch) || r.wow64Bounds(t)
+}
+
+// bounds takes the stack bounds from the TEB at va, unless the thread's stack
+// pointer is known to be on another stack.
+func (r *tebReader) bounds(t *dump.Thread, va uint64, l *tebLayout, arch dump.Arch) bool {
+	base, ok1 := r.pointerOf(arch, va+l.stackBase)
+	limit, ok2 := r.pointerOf(arch, va+l.stackLimit)
 	if !ok1 || !ok2 || limit >= base {
+		return false
+	}
+	if sp, ok := t.Context.SP(); ok && arch != dump.X86 && isWow64Code(t) && (sp < limit || sp > base) {
 		return false
 	}
 	t.StackBase, t.StackLimit = base, limit
 	return true
+}
+
+// isWow64Code reports whether a thread of a 64-bit dump was running 32-bit code,
+// for which Windows uses the code segment 0x23.
+func isWow64Code(t *dump.Thread) bool {
+	const wow64CS = 0x23
+	cs, ok := t.Context.Get(dump.RegCS)
+	return ok && t.Context.Arch == dump.AMD64 && cs == wow64CS
+}
+
+// wow64Bounds takes the bounds from the 32-bit TEB, to which the first field of
+// a 64-bit one points in a 32-bit process.
+func (r *tebReader) wow64Bounds(t *dump.Thread) bool {
+	if !isWow64Code(t) {
+		return false
+	}
+	teb, ok := r.pointer(t.TEB)
+	if !ok {
+		return false
+	}
+	self, ok := r.mem.Uint32(teb + teb32.self)
+	return ok && uint64(self) == teb && r.bounds(t, teb, &teb32, dump.X86)
 }

@@ -1,6 +1,7 @@
 package minidump
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -147,5 +148,32 @@ func TestExtendedContext(t *testing.T) {
 	wantClean(t, f)
 	if sp, _ := f.Threads()[0].Context.SP(); sp != 0x2220 {
 		t.Errorf("rsp %#x", sp)
+	}
+}
+
+// A 64-bit dump of a 32-bit process: the thread runs 32-bit code (CS 0x23) on
+// the stack that its 32-bit TEB bounds, to which the 64-bit TEB's first field
+// points. There StackBase is at 4, StackLimit at 8, Self at 0x18.
+func TestWow64StackBounds(t *testing.T) {
+	w := newWriter()
+	w.stream(7, systemInfo(onAMD64, 0))
+	ctx := amd64Context(0x875f5d, 0x6ff478)
+	wow := w.blob(at(bytes.Clone(ctx), 0x38, u16(0x23)))
+	native := w.blob(at(bytes.Clone(ctx), 0x38, u16(0x33)))
+	teb := zeros(0x400)
+	at(teb, 0, u64(0x2f0200), u64(0x350000), u64(0x340000))
+	at(teb, 0x30, u64(0x2f0000))
+	at(teb, 0x204, u32(0x700000), u32(0x6f0000))
+	at(teb, 0x218, u32(0x2f0200))
+	w.stream(5, u32(1), u64(0x2f0000), u32(0x400), w.blob(teb))
+	w.stream(3, u32(2), thread(1, 0x2f0000, 0x348000, 0, 0, 0x4d0, wow), thread(2, 0x2f0000, 0x348000, 0, 0, 0x4d0, native))
+	f := w.open(t)
+	wantClean(t, f)
+	th := f.Threads()
+	if th[0].StackBase != 0x700000 || th[0].StackLimit != 0x6f0000 {
+		t.Errorf("in 32-bit code: %#x-%#x", th[0].StackLimit, th[0].StackBase)
+	}
+	if th[1].StackBase != 0x350000 || th[1].StackLimit != 0x340000 {
+		t.Errorf("in 64-bit code: %#x-%#x", th[1].StackLimit, th[1].StackBase)
 	}
 }
