@@ -162,6 +162,12 @@ func bugCheckIncident() *triage.Incident {
 		Stop:      unwind.Stop{Reason: unwind.StopEndOfStack},
 		Registers: registers(dump.AMD64, 0xfffff80438212340, 0xffff850429891000),
 	}
+	info := &dump.KernelThread{ETHREAD: 0xffffdb05bf3c7080, State: 2, CPU: 3}
+	idle := &triage.Half{
+		Frames:    []triage.Frame{frame(0xffff850429800000, 0xfffff80438290000, ntModule, "HalProcessorIdle", 0xf, unwind.MethodContext)},
+		Stop:      unwind.Stop{Reason: unwind.StopNoUnwindData},
+		Registers: registers(dump.AMD64, 0xfffff80438290000, 0xffff850429800000),
+	}
 	return &triage.Incident{
 		Inputs:   []triage.Input{{Path: "083125-14875-01.dmp", Format: dump.FormatKernel64, Size: 1}},
 		System:   dump.System{Arch: dump.AMD64, Major: 10, Build: 26100},
@@ -170,10 +176,9 @@ func bugCheckIncident() *triage.Incident {
 			BugCheck: dump.BugCheck{Code: 0x7e, Raw: 0x1000007e, Parameters: [4]uint64{0xffffffffc0000005, 0xfffff8048b58334c, 0xffff850429891ee8, 0xffff850429891720}},
 			Blame:    &triage.Blame{Module: driver, Offset: 0x334c, Rule: "faulting instruction", Confidence: "high"},
 		},
-		Threads: []triage.Thread{{Thread: dump.Thread{ID: 0x1c}, Kernel: half,
-			KernelInfo: &dump.KernelThread{ETHREAD: 0xffffdb05bf3c7080, State: 2, CPU: 3}}},
+		Threads: []triage.Thread{{Thread: dump.Thread{ID: 0x1c, Kernel: info}, Kernel: half, KernelInfo: info}},
 		Modules: []*triage.Module{ntModule, driver},
-		CPUs:    []triage.CPU{{CPU: dump.CPU{Number: 3, ThreadID: 0x1c}, Kernel: half}},
+		CPUs:    []triage.CPU{{CPU: dump.CPU{Number: 3, ThreadID: 0x1c}, Kernel: half}, {CPU: dump.CPU{Number: 4, Idle: true}, Kernel: idle}},
 		Errors:  []*dump.Error{{Code: dump.Truncated, File: "083125-14875-01.dmp", Stream: "DUMP_HEADER", Offset: 0x2000, Size: 64, Msg: "the record ends beyond the end of the file"}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"dumptriage/dump"
@@ -212,7 +213,7 @@ func (t *text) bugCheck(inc *triage.Incident) {
 	}
 	t.line(sgrBold+sgrRed, "Bugcheck: %s (%x%s)%s", name, b.Code, raw, live)
 	for i, p := range b.Parameters {
-		t.line("", "%s", strings.TrimRight(fmt.Sprintf("Arg%d: %s  %s", i+1, t.addr(narrow(p, t.arch)), meaning[i]), " "))
+		t.line("", "Arg%d: %s", i+1, joinWith(", ", hexFor(t.arch).addr(narrow(p, t.arch))[2:], meaning[i]))
 	}
 	t.blame(b.Blame)
 }
@@ -274,9 +275,22 @@ func (t *text) cpus(inc *triage.Incident) {
 		} else if c.Idle {
 			on = "  idle"
 		}
+		if shownAbove(inc, c) {
+			t.line(sgrBold, "Processor %d%s, as above", c.Number, on)
+			continue
+		}
 		t.line(sgrBold, "Processor %d%s", c.Number, on)
 		t.half(c.Kernel, halfOptions{})
 	}
+}
+
+// shownAbove reports whether a processor's stack is that of a thread which is
+// printed with its own header.
+func shownAbove(inc *triage.Incident, c *triage.CPU) bool {
+	same := func(a, b triage.Frame) bool { return a.IP == b.IP && a.SP == b.SP }
+	return slices.ContainsFunc(inc.Threads, func(th triage.Thread) bool {
+		return th.ID == c.ThreadID && th.Kernel != nil && slices.EqualFunc(th.Kernel.Frames, c.Kernel.Frames, same)
+	})
 }
 
 func (t *text) missing(missing []symbols.Missing) {

@@ -92,6 +92,23 @@ func TestText32(t *testing.T) {
 	}
 }
 
+// The argument lines are those of !analyze; a processor's stack that is a
+// printed thread's is not printed again.
+func TestTextBugCheck(t *testing.T) {
+	got := renderText(t, bugCheckIncident(), testOptions)
+	for _, want := range []string{
+		"Bugcheck: SYSTEM_THREAD_EXCEPTION_NOT_HANDLED (7e, raw 1000007e)\nArg1: ffffffffc0000005, exception code\n",
+		"\nBlame:   amdppm+0x334c (amdppm.sys, faulting instruction, confidence high)\n",
+		"\n#  0  Id: 1c Ethread: ffffdb05`bf3c7080 Running on processor 3\n",
+		"\nProcessor 3  thread 1c, as above\n\nProcessor 4  idle\n # Child-SP          RetAddr               Call Site\n" +
+			"00 ffff8504`29800000 ????????`????????     nt!HalProcessorIdle+0xf\n   stack ends: no_unwind_data\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
+	}
+}
+
 func TestTextNotSimultaneous(t *testing.T) {
 	inc := seedIncident()
 	th := &inc.Threads[0]

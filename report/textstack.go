@@ -53,7 +53,7 @@ func (t *text) thread(inc *triage.Incident, index int) {
 // threadFacts is the rest of a thread's header.
 func (t *text) threadFacts(th *triage.Thread) string {
 	var b strings.Builder
-	if th.SuspendCount != 0 || th.TEB != 0 && th.User != nil {
+	if th.Thread.Kernel == nil { // a kernel dump does not say
 		fmt.Fprintf(&b, " Suspend: %d", th.SuspendCount)
 	}
 	if th.TEB != 0 {
