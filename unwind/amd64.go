@@ -102,7 +102,7 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 			return w.machineFrame(regs, sp+uint64(u.val), opt)
 		}
 	}
-	return w.ret(sp, MethodPdata)
+	return w.ret(sp, s.method)
 }
 
 // ret pops the return address.

@@ -108,7 +108,7 @@ func (s *space) Executable(va uint64) (bool, bool) {
 func (s *space) walker() *Walker { return s.walkerFor(dump.AMD64) }
 
 func (s *space) walkerFor(arch dump.Arch) *Walker {
-	return newWalker(s, arch, func(va uint64) (image, uint64) {
+	return newWalker(s, arch, func(va uint64) (Table, uint64) {
 		if s.image != nil && va >= s.base && va-s.base < 0x10000 {
 			return s.image, s.base
 		}

@@ -105,6 +105,8 @@ func openMini(tb testing.TB, path string, arch dump.Arch) *miniDump {
 	h := seek(8)
 	count, dir := h.U32(), h.U32()
 	var ranges []dump.Range
+	var crashed uint32
+	var crash dump.Registers
 	for i := range count {
 		c := seek(uint64(dir) + 12*uint64(i))
 		kind, _, rva := c.U32(), c.U32(), c.U32()
@@ -130,11 +132,21 @@ func openMini(tb testing.TB, path string, arch dump.Arch) *miniDump {
 				c.Skip(108 - 24)
 				d.modules = append(d.modules, m)
 			}
+		case 6: // ExceptionStream: thread id, padding, record of 152 bytes, context
+			crashed = c.U32()
+			c.Skip(4 + 152)
+			n, at := c.U32(), c.U32()
+			crash, _ = threadcontext.Parse(arch, seek(uint64(at)).Bytes(int(n)), -1)
 		case 5: // MemoryListStream
 			for range c.U32() {
 				start, size, off := c.U64(), c.U32(), c.U32()
 				ranges = append(ranges, dump.Range{VA: start, Size: uint64(size), Off: int64(off)})
 			}
+		}
+	}
+	for i := range d.threads {
+		if d.threads[i].id == crashed && !crash.Empty() {
+			d.threads[i].regs = crash
 		}
 	}
 	d.FileMemory = dump.NewFileMemory(bytes.NewReader(b), ranges)
@@ -263,13 +275,6 @@ func TestFizzbuzzX86(t *testing.T) {
 // The stack that Breakpad's stackwalk prints for its own test dump.
 func TestBreakpadX86(t *testing.T) {
 	d := openMini(t, filepath.Join(corpus(t, "user", "A03-breakpad-minidump2-x86"), "minidump2.dmp"), dump.X86)
-	th := d.thread(t, 3060)
-	// The crash context is in the exception stream: eip 0x40429e, esp 0x12fe84,
-	// ebp 0x12fe88 by the expected output beside the dump.
-	th.regs.Set(dump.RIP, 0x40429e)
-	th.regs.Set(dump.RSP, 0x12fe84)
-	th.regs.Set(dump.RBP, 0x12fe88)
-	d.threads = []miniThread{th}
 	checkIPs(t, d, 3060, []uint64{0x40429e, 0x404200, 0x4053ec, 0x7c816fd7})
 }
 

@@ -230,7 +230,7 @@ func epilogV2(s *site, info *pdata.UnwindInfo) epilog {
 
 // firstPush returns the codes from the first push on, which may be in a chained
 // entry; without any push those from a final pushfq on.
-func firstPush(im image, info *pdata.UnwindInfo) ([]pdata.UnwindCode, bool) {
+func firstPush(im Table, info *pdata.UnwindInfo) ([]pdata.UnwindCode, bool) {
 	for range maxChain {
 		for i, c := range info.Codes {
 			if c.Op == pdata.PushNonvol || c.Op == pdata.PushMachFrame || pushedFlags(info.Codes[i:]) {

@@ -336,3 +336,38 @@ func TestEndsInCall(t *testing.T) {
 		}
 	}
 }
+
+// dynamicSpace has a function table for the page of code outside modules.
+type dynamicSpace struct {
+	*space
+	table *fakeImage
+}
+
+func (s dynamicSpace) DynamicTable(va uint64) (Table, uint64, Method) {
+	if va&^0xfff == jitPage {
+		return s.table, jitPage - textRVA, MethodFunctionTable
+	}
+	return nil, 0, MethodNone
+}
+
+// Code outside modules that a dynamic table covers is unwound by it; what it
+// does not cover is no leaf.
+func TestDynamicTable(t *testing.T) {
+	s := bare()
+	s.poke(sp0, imageBase+0x1555) // the leaf rule's answer, which no CALL precedes
+	s.poke(sp0+0x28, s.callAt(0x1540))
+	jit := newSpace(0x1000)
+	jit.function(textRVA+0x100, textRVA+0x200, []byte{1, 4, 1, 0, 4, 0x42}, nil)
+	d := dynamicSpace{s, jit.image}
+	for ip, want := range map[uint64]struct {
+		method Method
+		trust  Trust
+	}{jitPage + 0x140: {MethodFunctionTable, TrustCFI}, jitPage + 0x300: {MethodScan, TrustScan}} {
+		w := newWalker(d, dump.AMD64, s.walker().find)
+		r, opt := at(ip, sp0), stackBounds
+		f, _, _ := w.first(&r, &opt)
+		if stop, ok := w.Step(&r, &f, &opt); !ok || f.SP != sp0+0x30 || f.Method != want.method || f.Trust != want.trust {
+			t.Errorf("%#x: %+v %+v", ip, f, stop)
+		}
+	}
+}

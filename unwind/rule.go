@@ -45,7 +45,7 @@ type rule struct {
 var errNoFrameReg = errors.New("sets a frame register but names none")
 
 // compile makes the rule for an RVA covered by rf, through chained entries.
-func (r *rule) compile(im image, rf pdata.RuntimeFunction, rva uint32) error {
+func (r *rule) compile(im Table, rf pdata.RuntimeFunction, rva uint32) error {
 	info, err := readInfo(im, rf)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (r *rule) compile(im image, rf pdata.RuntimeFunction, rva uint32) error {
 	return fmt.Errorf("more than %d chained entries", maxChain)
 }
 
-func readInfo(im image, rf pdata.RuntimeFunction) (*pdata.UnwindInfo, error) {
+func readInfo(im Table, rf pdata.RuntimeFunction) (*pdata.UnwindInfo, error) {
 	info, err := im.UnwindInfo(rf.UnwindInfo)
 	if err != nil {
 		return nil, err

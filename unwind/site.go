@@ -37,7 +37,8 @@ type site struct {
 	execKnown bool
 	kind      siteKind
 	call      proof
-	image     image
+	method    Method // to record for what its unwind data finds
+	image     Table
 	base      uint64
 	module    *dump.Module // nil when in no module, or when image is set
 	rf        pdata.RuntimeFunction
@@ -57,7 +58,7 @@ func (w *Walker) site(addr uint64) *site {
 }
 
 func (w *Walker) locate(s *site, addr uint64) {
-	*s = site{addr: addr, valid: true, rule: rule{ops: s.rule.ops[:0]}}
+	*s = site{addr: addr, valid: true, method: MethodPdata, rule: rule{ops: s.rule.ops[:0]}}
 	if s.image, s.base = w.find(addr); s.image != nil && (addr < s.base || addr-s.base > 0xffffffff) {
 		s.image = nil
 	}
@@ -67,6 +68,21 @@ func (w *Walker) locate(s *site, addr uint64) {
 	}
 	s.module, _ = w.space.Module(addr)
 	s.exec, s.execKnown = w.space.Executable(addr)
+	if s.module == nil && w.dynamic != nil {
+		w.locateDynamic(s)
+	}
+}
+
+// locateDynamic looks for a function of code made at run time. Being in one
+// makes an address code.
+func (w *Walker) locateDynamic(s *site) {
+	t, base, method := w.dynamic.DynamicTable(s.addr)
+	if t == nil || s.addr < base || s.addr-base > 0xffffffff {
+		return
+	}
+	if _, ok, err := t.Lookup(uint32(s.addr - base)); ok && err == nil {
+		s.image, s.base, s.method, s.exec, s.execKnown = t, base, method, true, true
+	}
 }
 
 // resolve finds out which rule serves the site.
@@ -109,11 +125,9 @@ func (s *site) notCode() bool { return s.execKnown && !s.exec }
 // inModule reports whether the site lies in a loaded module.
 func (s *site) inModule() bool { return s.image != nil || s.module != nil }
 
-// inHeaders reports whether the site lies in the headers of a module.
+// inHeaders reports whether the site lies in the headers of a module of which
+// no image says what is code.
 func (s *site) inHeaders() bool {
-	if s.image != nil {
-		return s.addr-s.base < headers && s.notCode()
-	}
 	return s.module != nil && s.addr-s.module.Base < headers
 }
 

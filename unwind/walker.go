@@ -25,8 +25,8 @@ import (
 // stack pointer down, and so could return to where the walk has been.
 const maxSwitches = 32
 
-// image is what unwinding needs of a *pdata.Image.
-type image interface {
+// Table is a function table and the code it describes. *pdata.Image is one.
+type Table interface {
 	ReadRVA(p []byte, rva uint32) (int, error)
 	Executable(rva uint32) bool
 	HasFunctionTable() bool
@@ -35,19 +35,30 @@ type image interface {
 	UnwindInfo(rva uint32) (*pdata.UnwindInfo, error)
 }
 
+// DynamicSpace is a Space that also knows function tables of code made at run
+// time. They are asked for addresses outside modules only, as Windows does, and
+// what they do not cover is not taken for a leaf.
+type DynamicSpace interface {
+	Space
+	// DynamicTable returns the table for va, the address its RVAs count from,
+	// and the method to record for frames found by it; nil when there is none.
+	DynamicTable(va uint64) (t Table, base uint64, method Method)
+}
+
 // Walker walks stacks in one Space. It remembers what it learned about code
 // addresses, so it should be used for many threads; it is not safe for
 // concurrent use.
 type Walker struct {
-	space Space
-	arch  dump.Arch
-	find  func(va uint64) (image, uint64)
-	stack *dump.Window
-	sites []site
-	code  [codeBytes]byte // scratch for instructions
-	other [codeBytes]byte // scratch for the same instructions from the image
-	trap  [0x190]byte     // scratch for a KTRAP_FRAME
-	frame []Frame         // scratch for the walk under way
+	space   Space
+	arch    dump.Arch
+	dynamic DynamicSpace // nil when the space is none
+	find    func(va uint64) (Table, uint64)
+	stack   *dump.Window
+	sites   []site
+	code    [codeBytes]byte // scratch for instructions
+	other   [codeBytes]byte // scratch for the same instructions from the image
+	trap    [0x190]byte     // scratch for a KTRAP_FRAME
+	frame   []Frame         // scratch for the walk under way
 
 	unproven int // scan frames in a row that no code bytes confirmed
 	seam     seam
@@ -61,7 +72,7 @@ type seam struct {
 
 // New returns a Walker over a space of the given architecture.
 func New(space Space, arch dump.Arch) *Walker {
-	return newWalker(space, arch, func(va uint64) (image, uint64) {
+	return newWalker(space, arch, func(va uint64) (Table, uint64) {
 		if im, base := space.Image(va); im != nil {
 			return im, base
 		}
@@ -69,8 +80,9 @@ func New(space Space, arch dump.Arch) *Walker {
 	})
 }
 
-func newWalker(space Space, arch dump.Arch, find func(uint64) (image, uint64)) *Walker {
-	return &Walker{space: space, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
+func newWalker(space Space, arch dump.Arch, find func(uint64) (Table, uint64)) *Walker {
+	dynamic, _ := space.(DynamicSpace)
+	return &Walker{space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
 }
 
 // Walk walks the stack that regs describe, innermost frame first. It always
