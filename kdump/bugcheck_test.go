@@ -335,3 +335,32 @@ func TestCrashedProcessorByStackPointer(t *testing.T) {
 		t.Errorf("processors %+v", f.processors())
 	}
 }
+
+// A block that the end of the file cuts keeps the bytes that are there.
+func TestCutBlock(t *testing.T) {
+	s := system7E()
+	s.blobs = nil
+	const va = 0xffffd00000800000
+	s.blocks = append(s.blocks, block{va, []byte("0123456789abcdef")})
+	b := s.bytes()
+	f := openBytes(t, b[:len(b)-4-6]) // TRGD and six bytes of the last block
+	got := make([]byte, 16)
+	n, err := f.Memory().ReadAt(got, va)
+	if string(got[:n]) != "0123456789" || err == nil {
+		t.Errorf("%q %v", got[:n], err)
+	}
+	if d := f.Damage(); len(d) != 2 || d[0].Code != dump.Truncated || d[1].Code != dump.Truncated || d[1].Stream != "TRIAGE_DATA_BLOCK" {
+		t.Errorf("damage %v", d)
+	}
+}
+
+// A thread without a TEB has no user half, whatever lies at the top of its stack.
+func TestSystemThreadHasNoTrapFrame(t *testing.T) {
+	s := system7E()
+	stack := &bin{s.stack.data}
+	userTrapFrame(stack, 0x4000-0x370-0x190, 0x7ffe00001000, 0x10000008)
+	f := openBytes(t, s.bytes())
+	if k := f.Threads()[0].Kernel; k.TrapFrame != 0 || !k.User.Empty() {
+		t.Errorf("trap frame %#x", k.TrapFrame)
+	}
+}

@@ -233,3 +233,17 @@ func TestIdentityByScan(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Windows 8 keeps UniqueProcessId 0xf0 before the parent's id, not 0x100: the
+// distance is only a hint.
+func TestIdentityElsewhere(t *testing.T) {
+	p := &bin{make([]byte, 0x660)}
+	p.u64(0x2e0, livePID)
+	p.u64(0x2e8, eprocess+0x1000)
+	p.u64(0x2f0, eprocess+0x2000)
+	process := &record{va: eprocess, b: p.b, ptr: 8}
+	thread := &record{va: ethread, b: ethread64(threadSpec{base: stackBase, pid: livePID, tid: 22816}), ptr: 8}
+	if got := scanIdentity(thread, process, 0x3d0); got != (identity{cid: 0x478, pid: 0x2e0}) {
+		t.Errorf("%+v", got)
+	}
+}
