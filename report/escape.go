@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -42,8 +41,11 @@ func clean(s string) string {
 // means the same: encoding/json leaves C1 controls and direction marks as they
 // are, and a terminal that shows the JSON acts on them.
 func printable(text []byte) []byte {
-	i := slices.IndexFunc(text, func(c byte) bool { return c >= 0x7f })
-	if i < 0 {
+	i := 0
+	for i < len(text) && text[i] < 0x7f {
+		i++
+	}
+	if i == len(text) {
 		return text
 	}
 	out := append(make([]byte, 0, len(text)+16), text[:i]...)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"dumptriage/dump"
 	"dumptriage/triage"
+	"dumptriage/unwind"
 )
 
 func incidents() map[string]*triage.Incident {
@@ -198,6 +200,89 @@ func TestJSONBugCheck(t *testing.T) {
 		"errors.0.code":                 "truncated",
 		"errors.0.offset":               0x2000,
 	}, dotted)
+}
+
+// What is known of a thread is said, and what is not is absent rather than zero.
+func TestJSONThreadFacts(t *testing.T) {
+	created := time.Date(2024, 2, 29, 23, 59, 59, 500_000_000, time.UTC)
+	arm := registers(dump.ARM64, 0x7ff800001000, 0x2f0010)
+	arm.Set(dump.ARM64LR, 0x7ff800002000)
+	arm.Set(dump.ARM64CPSR, 0x60000000)
+	half := &triage.Half{Frames: []triage.Frame{frame(0x2f0010, 0x7ff800001000, nil, "", 0, unwind.MethodContext)}, Registers: arm}
+	inc := &triage.Incident{System: dump.System{Arch: dump.ARM64}, Crashing: -1, Threads: []triage.Thread{
+		{Thread: dump.Thread{ID: 7, HasLastError: true, LastError: 0, StartAddress: 0x7ff800003000, StackBase: 0x300000, StackLimit: 0x2f0000,
+			Times: &dump.ThreadTimes{Created: created, Kernel: 1500 * time.Millisecond}}, User: half, Handler: half},
+		{Thread: dump.Thread{ID: 8, Times: &dump.ThreadTimes{}}},
+		{Thread: dump.Thread{ID: 9, Kernel: &dump.KernelThread{}}, KernelInfo: &dump.KernelThread{State: 0xff, Live: true, WaitReason: 3, CPU: 0}},
+	}}
+	doc := validate(t, renderJSON(t, inc, testOptions))
+	checkAll(t, doc, map[string]any{
+		"system_info.cpu_arch":               "arm64",
+		"system_info.os_ver":                 nil,
+		"threads.0.last_error_value":         "0x00000000", // known to be zero
+		"threads.0.start_address":            "0x00007ff800003000",
+		"threads.0.stack.base":               "0x0000000000300000",
+		"threads.0.stack.limit":              "0x00000000002f0000",
+		"threads.0.times.created":            "2024-02-29T23:59:59.5Z",
+		"threads.0.times.exited":             nil,
+		"threads.0.times.kernel_seconds":     1.5,
+		"threads.0.times.user_seconds":       0,
+		"threads.0.handler_frames.0.ip":      "0x00007ff800001000",
+		"threads.0.frames.0.registers.pc":    "0x00007ff800001000",
+		"threads.0.frames.0.registers.lr":    "0x00007ff800002000",
+		"threads.0.frames.0.registers.cpsr":  "0x60000000",
+		"threads.0.frames.0.registers.x0":    nil,
+		"threads.0.frames.0.symbol_source":   "none",
+		"threads.0.frames.0.missing_symbols": false, // no module that could have any
+		"threads.1.times":                    nil,
+		"threads.1.last_error_value":         nil,
+		"threads.1.stack":                    nil,
+		"threads.1.teb":                      nil,
+		"threads.1.stop":                     nil,
+		"threads.2.kernel.state":             "CapturedByApc",
+		"threads.2.kernel.wait_reason":       nil,
+		"threads.2.kernel.cpu":               0,
+		"threads.2.kernel.ethread":           nil,
+	}, dotted)
+}
+
+// A frame in no module names the modules that had been there.
+func TestJSONUnloaded(t *testing.T) {
+	f := frame(0x1000, 0x71230010, nil, "", 0, unwind.MethodScan)
+	gone := &dump.Module{Path: `C:\x\gone.dll`, Base: 0x71230000, Size: 0x1000}
+	f.Unloaded = []triage.UnloadedHit{{Module: gone, Offset: 0x10}, {Module: gone, Offset: 0x20}, {Module: &dump.Module{Path: "other.dll"}, Offset: 1}}
+	inc := &triage.Incident{System: dump.System{Arch: dump.X86}, Crashing: -1, Unloaded: []dump.Module{*gone},
+		Threads: []triage.Thread{{User: &triage.Half{Frames: []triage.Frame{f}}}}}
+	doc := validate(t, renderJSON(t, inc, testOptions))
+	checkAll(t, doc, map[string]any{
+		"threads.0.frames.0.unloaded_modules": []any{
+			map[string]any{"module": "gone.dll", "offsets": []string{"0x00000010", "0x00000020"}},
+			map[string]any{"module": "other.dll", "offsets": []string{"0x00000001"}}},
+		"unloaded_modules.0.filename": "gone.dll",
+		"unloaded_modules.0.end_addr": "0x71231000",
+	}, dotted)
+	if got := renderText(t, inc, testOptions); !strings.Contains(got, " <Unloaded_gone.dll>+0x10\n") {
+		t.Errorf("text:\n%s", got)
+	}
+}
+
+// A frame limit is said, so that nobody takes the rest for the whole.
+func TestJSONFrameLimit(t *testing.T) {
+	opt := testOptions
+	opt.Frames = 2
+	doc := validate(t, renderJSON(t, seedIncident(), opt))
+	checkAll(t, doc, map[string]any{"threads.0.truncated": true, "threads.0.frame_count": 2, "threads.0.frames.2": nil,
+		"threads.0.kernel_frames.2": nil, "threads.0.kernel_frames.1.function": "DbgkpLkmdSnapThreadApc", "threads.1.truncated": nil}, dotted)
+}
+
+func TestDebugID(t *testing.T) {
+	// A PDB 2.0 is named by its signature in capitals, then its age.
+	if got := debugID(&dump.CodeView{Signature: "NB10", Stamp: 0x4c1a9d3f, Age: 0x1f}); got != "4C1A9D3F1f" {
+		t.Errorf("NB10: %q", got)
+	}
+	if got := debugID(&dump.CodeView{}); got != "" {
+		t.Errorf("no record: %q", got)
+	}
 }
 
 func TestFailureJSON(t *testing.T) {
