@@ -157,6 +157,9 @@ func TestCorpusDetails(t *testing.T) {
 	if n := len(f.Regions()); n != 557 {
 		t.Errorf("%d regions", n)
 	}
+	if s := f.System(); s.Revision != 282 || s.ServicePack != "" {
+		t.Errorf("revision %d, service pack %q", s.Revision, s.ServicePack)
+	}
 	if len(f.UnloadedModules()) != 0 && f.UnloadedModules()[0].Path == "" {
 		t.Errorf("unloaded %+v", f.UnloadedModules())
 	}

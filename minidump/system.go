@@ -2,6 +2,7 @@ package minidump
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"dumptriage/dump"
@@ -196,6 +197,17 @@ func (f *File) decodeSystem() (*dump.System, *dump.Error) {
 			out.CPUMHz = m.Power.CurrentMHz
 		}
 		out.BuildLab = m.BuildString
+		splitRevision(out)
 	}
 	return out, nil
+}
+
+// splitRevision tells the update build revision, which Crashpad writes where the
+// service pack belongs, from a service pack: the build string ends with the
+// whole version then ("Windows NT 10.0.22000.282").
+func splitRevision(s *dump.System) {
+	n, err := strconv.ParseUint(s.ServicePack, 10, 32)
+	if err == nil && strings.HasSuffix(s.BuildLab, fmt.Sprintf(" %d.%d.%d.%s", s.Major, s.Minor, s.Build, s.ServicePack)) {
+		s.Revision, s.ServicePack = uint32(n), ""
+	}
 }
