@@ -57,7 +57,7 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 
 // bounds ends the walk of a stack that has no room for a caller.
 func (w *Walker) bounds(f *Frame, opt *Options) (Stop, bool) {
-	if opt.StackBase != 0 && f.SP >= opt.StackBase {
+	if opt.bounded() && f.SP >= opt.StackBase {
 		return Stop{StopEndOfStack, "the stack's base is reached"}, true
 	}
 	return Stop{}, false
@@ -189,9 +189,9 @@ func (w *Walker) check(t target, f *Frame, opt *Options) Stop {
 		return w.checkMachine(t)
 	case t.sp < f.SP+8 || f.SP+8 < f.SP:
 		return Stop{StopNoProgress, fmt.Sprintf("the caller's rsp %#x would not lie above %#x", t.sp, f.SP)}
-	case opt.StackBase != 0 && t.sp > opt.StackBase:
+	case opt.bounded() && t.sp > opt.StackBase:
 		return Stop{StopNoProgress, fmt.Sprintf("the caller's rsp %#x would lie beyond the stack's base %#x", t.sp, opt.StackBase)}
-	case opt.TrapFrame != 0 && opt.Kernel && f.SP < opt.TrapFrame && t.sp > opt.bodySP():
+	case opt.atSeam() && f.SP < opt.TrapFrame && t.sp > opt.bodySP():
 		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address at %#x would lie past the system service's frame", t.sp-8)}
 	case t.ip == 0:
 		return Stop{}
@@ -249,7 +249,7 @@ func (w *Walker) land(regs *dump.Registers, f *Frame, opt *Options, t target, st
 	}
 	w.unproven = 0
 	w.caller(regs, f, t.ip, t.sp, TrustCFI, t.method, t.detail)
-	if opt.Kernel && opt.TrapFrame != 0 && t.sp == opt.bodySP() {
+	if opt.atSeam() && t.sp == opt.bodySP() {
 		regs.Set(dump.RBP, opt.stubRBP()) // known from the frame's place, whatever was recovered
 		f.FP, f.HasFP = opt.stubRBP(), true
 	}

@@ -20,7 +20,7 @@ const (
 // fallback finds a caller without unwind data; why is what kept it from being
 // used, and the reason to stop when nothing is found.
 func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
-	seam := opt.Kernel && opt.TrapFrame != 0
+	seam := opt.atSeam()
 	if seam && f.SP >= opt.bodySP() {
 		return w.stopAtTrapFrame(regs, opt, why)
 	}
@@ -147,7 +147,7 @@ func (w *Walker) onward(ip, sp uint64, opt *Options) proof {
 // onStack reports whether va is stack: within the known bounds or, without
 // them, at least readable.
 func (w *Walker) onStack(va uint64, opt *Options) bool {
-	if opt.StackBase != 0 {
+	if opt.bounded() {
 		return opt.holds(va, 8)
 	}
 	_, ok := w.word(va)
@@ -195,7 +195,7 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 // candidate reports whether v can be a return address: in code, and preceded by
 // a CALL as far as code bytes tell. Outside modules only proof will do.
 func (w *Walker) candidate(v uint64, opt *Options) proof {
-	if !w.plausible(v, opt) || (opt.StackBase != 0 && v >= opt.StackLimit && v < opt.StackBase) {
+	if !w.plausible(v, opt) || (opt.bounded() && v >= opt.StackLimit && v < opt.StackBase) {
 		return proofNo
 	}
 	s := w.site(v - 1)

@@ -20,7 +20,7 @@ func (o *Options) stubRBP() uint64    { return o.TrapFrame + threadcontext.TrapF
 // frame inside the system service: from the stub's return slot up there are
 // only the stub's own words and what other calls left behind.
 func (o *Options) belowTrapSlot(va uint64) bool {
-	return !o.Kernel || o.TrapFrame == 0 || va < o.returnSlot()
+	return !o.atSeam() || va < o.returnSlot()
 }
 
 // stepTrapSlot goes to the system service stub's frame, whose place the trap

@@ -256,3 +256,40 @@ func TestUserAddressInKernelHalf(t *testing.T) {
 		}
 	}
 }
+
+// On a processor's DPC stack the thread's trap frame says nothing of where the
+// frames lead, whether that stack lies below the thread's or above.
+func TestTrapFrameOfAnotherStack(t *testing.T) {
+	for _, at0 := range []uint64{kernelLow - 0x8000, kernelHigh + 0x8000} {
+		for _, opt := range []Options{kernelBounds, {Kernel: true, TrapFrame: at0 + 0x400000}} {
+			k := newKernelSpace()
+			k.bytesAt[at0] = make([]byte, 0x1000)
+			st := k.walker().Walk(at(ntBase+0x1000, at0+0x100), opt)
+			if len(st.Frames) != 1 || st.Stop.Reason != StopNoUnwindData {
+				t.Errorf("%#x: %+v", at0, st)
+			}
+		}
+	}
+}
+
+// A trap in the kernel leads from there back to the thread's stack, and so to
+// its system service.
+func TestMachineFrameBackToThreadStack(t *testing.T) {
+	k := newKernelSpace()
+	ntImage(k)
+	const dpc = kernelLow - 0x8000
+	stack := make([]byte, 0x1000)
+	for i, v := range []uint64{ntBase + 0x1541, 0x10, 0x246, trapFrame - 0x78 - 0x30, 0x18} {
+		binary.LittleEndian.PutUint64(stack[0x800+8*i:], v)
+	}
+	k.bytesAt[dpc] = stack
+	k.poke(trapFrame-0x78, ntBase+0x1180)
+	r := at(ntBase+0x1180, dpc+0x800-0x168-0x70)
+	r.Set(dump.RBP, dpc+0x800-0x168+0x80)
+	st := k.walker().Walk(r, kernelBounds)
+	wantPlaces(t, st,
+		place{ntBase + 0x1180, dpc + 0x800 - 0x168 - 0x70, MethodContext, TrustContext},
+		place{ntBase + 0x1541, trapFrame - 0x78 - 0x30, MethodMachineFrame, TrustCFI},
+		place{ntBase + 0x1180, trapFrame - 0x70, MethodPdata, TrustCFI})
+	wantUser(t, st, MethodMachineFrame)
+}

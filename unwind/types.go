@@ -135,6 +135,9 @@ type Options struct {
 	// EntryProved is set when the caller knows that frame 0 stands at the first
 	// instruction of its function, so that its return address is at [sp].
 	EntryProved string
+
+	away   bool // the stack pointer is on another stack than the bounds'
+	noSeam bool // and on another than TrapFrame's
 }
 
 // DefaultMaxFrames caps a walk.

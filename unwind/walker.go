@@ -18,6 +18,7 @@ import (
 	"slices"
 
 	"dumptriage/dump"
+	"dumptriage/internal/threadcontext"
 	"dumptriage/pdata"
 )
 
@@ -115,7 +116,6 @@ func (w *Walker) Walk(regs dump.Registers, opt Options) Stack {
 				stop = Stop{StopLimit, fmt.Sprintf("more than %d machine frames", maxSwitches)}
 				break
 			}
-			opt.forgetBounds(f.SP)
 		}
 	}
 	w.frame = frames
@@ -138,7 +138,6 @@ func (w *Walker) first(regs *dump.Registers, opt *Options) (Frame, Stop, bool) {
 	if !okPC || !okSP {
 		return Frame{}, Stop{StopNoUnwindData, "the thread's program counter or stack pointer is not known"}, false
 	}
-	opt.forgetBounds(sp)
 	f := Frame{IP: pc, Lookup: pc, SP: sp, Trust: TrustContext, Method: opt.First}
 	if f.Method == MethodNone {
 		f.Method = MethodContext
@@ -153,6 +152,9 @@ func (w *Walker) first(regs *dump.Registers, opt *Options) (Frame, Stop, bool) {
 // says why; f is unchanged and regs have no meaning, except that with
 // StopTrapFrame they are the user-mode registers (see Seam).
 func (w *Walker) Step(regs *dump.Registers, f *Frame, opt *Options) (stop Stop, ok bool) {
+	if f.exact() {
+		opt.settle(f.SP)
+	}
 	switch w.arch {
 	case dump.AMD64:
 		return w.stepAMD64(regs, f, opt)
@@ -205,18 +207,32 @@ type guess struct {
 // exact reports that a frame may stand at any instruction, not just after a call.
 func (f *Frame) exact() bool { return f.Lookup == f.IP }
 
-// forgetBounds drops stack bounds that do not hold sp: a thread may run on
-// another stack than its own (fiber, DPC stack, pivot).
-func (o *Options) forgetBounds(sp uint64) {
-	if sp < o.StackLimit || sp >= o.StackBase {
-		o.StackLimit, o.StackBase = 0, 0
+// maxKernelStack is more than any kernel stack's size.
+const maxKernelStack = 128 << 10
+
+// settle finds out, where the stack pointer may have come from anywhere, which
+// stack it is on: a thread may run on another than its own (fiber, DPC stack,
+// pivot), and then neither the bounds nor the trap frame say anything.
+func (o *Options) settle(sp uint64) {
+	o.away = sp < o.StackLimit || sp >= o.StackBase
+	if o.StackBase != 0 {
+		o.noSeam = o.away || o.TrapFrame < o.StackLimit || o.TrapFrame >= o.StackBase
+	} else {
+		o.noSeam = o.TrapFrame-sp+threadcontext.TrapFrameSize > maxKernelStack
 	}
 }
+
+// bounded reports whether the stack's bounds are known.
+func (o *Options) bounded() bool { return o.StackBase != 0 && !o.away }
+
+// atSeam reports whether the walk leads to the system service that TrapFrame
+// belongs to.
+func (o *Options) atSeam() bool { return o.Kernel && o.TrapFrame != 0 && !o.noSeam }
 
 // holds reports whether size bytes at va are within the stack as far as its
 // bounds are known.
 func (o *Options) holds(va, size uint64) bool {
-	return o.StackBase == 0 || (va >= o.StackLimit && va <= o.StackBase && o.StackBase-va >= size)
+	return !o.bounded() || (va >= o.StackLimit && va <= o.StackBase && o.StackBase-va >= size)
 }
 
 const (

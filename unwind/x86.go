@@ -75,7 +75,7 @@ func (w *Walker) followEBP(f *Frame, opt *Options) (guess, Stop) {
 // returnAddress86 is candidate for a place that must hold a return address, so
 // that code outside modules needs no proof.
 func (w *Walker) returnAddress86(ip uint64, opt *Options) proof {
-	if !w.plausible(ip, opt) || (opt.StackBase != 0 && ip >= opt.StackLimit && ip < opt.StackBase) {
+	if !w.plausible(ip, opt) || (opt.bounded() && ip >= opt.StackLimit && ip < opt.StackBase) {
 		return proofNo
 	}
 	s := w.site(ip - 1)

@@ -56,6 +56,7 @@ func TestEBPChainChecks(t *testing.T) {
 		"next not aligned":       {esp0 + 0x20, esp0 + 0x82, 0},
 		"no CALL before":         {esp0 + 0x20, esp0 + 0x80, exeBase + 0x1580},
 		"in the headers":         {esp0 + 0x20, esp0 + 0x80, exeBase + 0x40},
+		"in headers, no image":   {esp0 + 0x20, esp0 + 0x80, 0x77000040},
 		"on the stack":           {esp0 + 0x20, esp0 + 0x80, esp0},
 		"not executable":         {esp0 + 0x20, esp0 + 0x80, dataPage + 8},
 		"in the first 64 KB":     {esp0 + 0x20, esp0 + 0x80, 0x1234},
@@ -139,7 +140,7 @@ func TestSyscallStubDuplicate(t *testing.T) {
 	s.put(0x1300, 0xc3)
 	ret := s.callAt(0x1540)
 	s.poke32(esp0, exeBase+0x1300, uint32(ret))
-	if f, stop, ok := step86(s, regs86(exeBase+0x1300, esp0, 0)); !ok || f.IP != ret || f.SP != esp0+8 {
+	if f, stop, ok := step86(s, regs86(exeBase+0x1300, esp0, 0)); !ok || f.IP != ret || f.SP != esp0+8 || f.Method != MethodEBP {
 		t.Errorf("%+v %+v", f, stop)
 	}
 }
