@@ -120,7 +120,13 @@ func ioError(msg string, err error) *dump.Error {
 // ReadAt implements io.ReaderAt over the unpacked content. Where the file can
 // no longer be read, because it was cut short or its medium is gone, the error
 // is a *dump.Error of code IO.
-func (f *File) ReadAt(p []byte, off int64) (int, error) { return f.content.ReadAt(p, off) }
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.content.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		err = named(err, f.name)
+	}
+	return n, err
+}
 
 // Size returns the size of the unpacked content in bytes.
 func (f *File) Size() int64 { return f.content.Size() }

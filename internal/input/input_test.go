@@ -226,7 +226,7 @@ func TestCutShort(t *testing.T) {
 	for _, size := range []int{8, 2 * mappedMost} { // by the mapping, by a system call
 		n, err := f.ReadAt(make([]byte, size), 512<<10)
 		var e *dump.Error
-		if n != 0 || !errors.As(err, &e) || e.Code != dump.IO || e.Offset != 512<<10 {
+		if n != 0 || !errors.As(err, &e) || e.Code != dump.IO || e.Offset != 512<<10 || e.File != path {
 			t.Errorf("%d bytes: got %d, %v", size, n, err)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *spool) Write(p []byte) (int, error) {
 }
 
 func tooLarge(limit int64) *dump.Error {
-	return &dump.Error{Code: dump.Limit, Offset: -1, Size: limit, Msg: "holds more data than the size limit for compressed or piped input allows"}
+	return dump.Errorf(dump.Limit, "", "holds more data than the limit of %d bytes for compressed or piped input", limit)
 }
 
 func (s *spool) writeFile(p []byte) error {

@@ -13,7 +13,8 @@ import (
 )
 
 // maxWindow is the largest zstd window that is accepted: what the zstd tool
-// itself accepts unless told otherwise.
+// itself accepts unless told otherwise. A frame that claims one without filling
+// it costs address space but hardly any resident memory.
 const maxWindow = 128 << 20
 
 // unpack recognises a container and replaces the content by what is in it.
