@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"path/filepath"
 	"testing"
 
 	"dumptriage/dump"
@@ -80,4 +81,21 @@ func BenchmarkHostileThreadsWithCode(b *testing.B) {
 		}
 		b.ReportMetric(float64(frames)/1000, "frames/thread")
 	}
+}
+
+// BenchmarkRealDump walks all threads of a real dump with its images.
+func BenchmarkRealDump(b *testing.B) {
+	d := openMini(b, filepath.Join(corpus(b, "wine", "t64-clang-O1"), "hang_threads.dmp"), dump.AMD64)
+	d.addImages(b, corpus(b, "wine", "winedlls"), corpus(b, "wine", "t64-clang-O1"))
+	w := New(d, dump.AMD64)
+	frames := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		frames = 0
+		for _, th := range d.threads {
+			frames += len(w.Walk(th.regs, Options{StackLimit: th.limit, StackBase: th.base}).Frames)
+		}
+	}
+	b.ReportMetric(float64(frames), "frames")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(frames), "ns/frame")
 }
