@@ -124,6 +124,26 @@ func TestTextNotSimultaneous(t *testing.T) {
 	}
 }
 
+// A kernel half that breaks off before the entry from user mode does not
+// pretend that its last frame returns there.
+func TestTextFramesMissing(t *testing.T) {
+	inc := seedIncident()
+	k := inc.Threads[0].Kernel
+	k.Frames = k.Frames[:2]
+	k.Stop.Detail = "ntoskrnl.exe: no image at hand"
+	want := "01 ffffe10d`623874f0 ????????`????????     nt!DbgkpLkmdSnapThreadApc+0x3b\n" +
+		"   ... frames missing (ntoskrnl.exe: no image at hand); trap frame ffffe10d`62387a00 found by its place\n-- user mode --"
+	if got := renderText(t, inc, testOptions); !strings.Contains(got, want) {
+		t.Errorf("want %q in\n%s", want, got)
+	}
+	// The frame next to the trap frame, proved by its slot, is the entry.
+	k.Frames[1].Method = unwind.MethodTrapSlot
+	want = "01 ffffe10d`623874f0 00007ffe`6390d184     nt!DbgkpLkmdSnapThreadApc+0x3b (TrapFrame @ ffffe10d`62387a00)\n-- user mode --"
+	if got := renderText(t, inc, testOptions); !strings.Contains(got, want) {
+		t.Errorf("want %q in\n%s", want, got)
+	}
+}
+
 func TestTextFrameLimit(t *testing.T) {
 	opt := testOptions
 	opt.Frames = 2

@@ -89,20 +89,31 @@ func waitReason(k *dump.KernelThread) string {
 
 func (t *text) kernelHalf(th *triage.Thread) {
 	o := halfOptions{seam: true}
-	switch {
-	case th.Seam != nil && th.Seam.UserIP != 0: // the trap frame's own, also when the user dump says another
-		o.next, o.hasNext = th.Seam.UserIP, true
-	case th.Stitched && th.User != nil && len(th.User.Frames) > 0:
-		o.next, o.hasNext = th.User.Frames[0].IP, true
-	}
-	if th.Kernel.Stop.Reason == unwind.StopTrapFrame && th.KernelInfo != nil {
+	if th.KernelInfo != nil && th.Kernel.Stop.Reason == unwind.StopTrapFrame {
 		o.trapFrame = th.KernelInfo.TrapFrame
 	}
-	t.half(th.Kernel, o)
-	if th.Seam == nil && th.User == nil {
-		return
+	if o.reached = reachedUser(th.Kernel); o.reached {
+		switch {
+		case th.Seam != nil && th.Seam.UserIP != 0: // the trap frame's own, also when the user dump says another
+			o.next, o.hasNext = th.Seam.UserIP, true
+		case th.Stitched && th.User != nil && len(th.User.Frames) > 0:
+			o.next, o.hasNext = th.User.Frames[0].IP, true
+		}
 	}
-	t.line(sgrCyan, "%s", seamLine(th))
+	t.half(th.Kernel, o)
+	if th.Seam != nil || th.User != nil {
+		t.line(sgrCyan, "%s", seamLine(th))
+	}
+}
+
+// reachedUser reports whether a kernel half's outermost frame is the one that
+// user mode entered through. When a walk breaks off before that and the trap
+// frame is found by its place alone, frames are missing between the two; the
+// walk then gives the reason that it broke off for.
+func reachedUser(half *triage.Half) bool {
+	n := len(half.Frames)
+	return half.Stop.Reason == unwind.StopTrapFrame && n > 0 &&
+		(half.Stop.Detail == "" || half.Frames[n-1].Method == unwind.MethodTrapSlot)
 }
 
 // seamLine is drawn between a kernel half and its user half.
@@ -130,7 +141,8 @@ func seamLine(th *triage.Thread) string {
 type halfOptions struct {
 	first     int    // number of the first frame
 	noHeader  bool   // the columns were named above
-	seam      bool   // a user half or its address follows
+	seam      bool   // the kernel half of a thread, with what follows it
+	reached   bool   // seam: the outermost frame is the entry from user mode
 	next      uint64 // address that the outermost frame returns to
 	hasNext   bool
 	trapFrame uint64 // of the outermost frame
@@ -172,7 +184,9 @@ func (t *text) ending(half *triage.Half, n int, o halfOptions) {
 		t.line(sgrDim, "   ... %d more frames", len(half.Frames)-n)
 	case half.Truncated:
 		t.line(sgrYellow, "   ... truncated: the stack goes on")
-	case reason == "" || reason == unwind.StopEndOfStack || (reason == unwind.StopTrapFrame && o.seam):
+	case reason == "" || reason == unwind.StopEndOfStack || (reason == unwind.StopTrapFrame && o.reached):
+	case reason == unwind.StopTrapFrame && o.trapFrame != 0:
+		t.line(sgrYellow, "   ... frames missing (%s); trap frame %s found by its place", clean(half.Stop.Detail), address(o.trapFrame, dump.AMD64))
 	default:
 		t.line(sgrYellow, "   stack ends: %s", clean(joinWith(": ", string(reason), half.Stop.Detail)))
 	}
@@ -201,7 +215,7 @@ func (t *text) frame(half *triage.Half, i int, is64 bool, o halfOptions) {
 		ret = unknown32
 	}
 	site := callSite(f, arch)
-	if o.trapFrame != 0 && i == len(half.Frames)-1 {
+	if o.reached && o.trapFrame != 0 && i == len(half.Frames)-1 {
 		site += fmt.Sprintf(" (TrapFrame @ %s)", address(o.trapFrame, dump.AMD64))
 	}
 	sgr := ""
