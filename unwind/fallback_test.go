@@ -371,3 +371,16 @@ func TestDynamicTable(t *testing.T) {
 		}
 	}
 }
+
+// A fiber runs on another stack than the one whose bounds the thread has: they
+// say nothing then, above or below.
+func TestFiberStack(t *testing.T) {
+	for _, bounds := range []Options{{StackLimit: 0x1000, StackBase: 0x5000}, {StackLimit: stackHigh + 0x1000, StackBase: stackHigh + 0x5000}} {
+		s := bare()
+		s.poke(sp0, s.callAt(0x1540))
+		st := s.walker().Walk(at(imageBase+0x1540, sp0), bounds)
+		if len(st.Frames) != 2 || st.Frames[1].SP != sp0+8 || st.Stop.Reason != StopEndOfStack {
+			t.Errorf("%+v", st)
+		}
+	}
+}
