@@ -99,7 +99,26 @@ func (fs *faults) add(err error) {
 	}
 }
 
+// full reports whether further errors are only counted.
+func (fs *faults) full() bool { return fs.n >= maxFaultsListed && fs.first != nil }
+
+// addAt adds a copy of an error with what was wanted before its message.
+func (fs *faults) addAt(err *dump.Error, what string) {
+	if fs.full() {
+		fs.n++
+		return
+	}
+	e := *err
+	e.Msg = what + ": " + e.Msg
+	e.Stream = fs.stream
+	fs.add(&e)
+}
+
 func (fs *faults) errorf(code dump.Code, offset int64, format string, args ...any) {
+	if fs.full() {
+		fs.n++
+		return
+	}
 	fs.add(&dump.Error{Code: code, Stream: fs.stream, Offset: offset, Size: -1, Msg: fmt.Sprintf(format, args...)})
 }
 

@@ -1,14 +1,15 @@
 package minidump
 
 import (
-	"fmt"
-
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
 )
 
 const (
 	windowSize = 8192
+	// farSize is how much is read at a place far from the last one: records of a
+	// hostile file can point anywhere, and a whole window each would cost dearly.
+	farSize = 512
 	// maxText bounds one string: a UNICODE_STRING holds at most 65,534 bytes.
 	maxText = 0xffff
 )
@@ -32,43 +33,60 @@ func (f *File) open(streamType uint32) (*cursor.Cursor, *faults) {
 // window reads small pieces that lie near each other, such as the names of
 // modules, with few reads of the file. It is used by one decoder at a time.
 type window struct {
-	f      *input
-	stream string
-	base   int64
-	buf    []byte
-	c      *cursor.Cursor // over what buf holds of the file from base on
+	f    *input
+	fs   *faults
+	base int64
+	buf  []byte
+	c    *cursor.Cursor // over what buf holds of the file from base on
 }
+
+// unlisted stands for an error that would only be counted, and so needs no
+// message.
+var unlisted = &dump.Error{Code: dump.Truncated, Offset: -1, Size: -1, Msg: "beyond the end of the file"}
 
 // at returns a cursor over n bytes at a file offset, or over as many as the
 // file holds together with the error that says so. The bytes are valid until
 // the next call.
 func (w *window) at(offset int64, n int) (*cursor.Cursor, *dump.Error) {
-	err := w.f.outside(w.stream, offset, int64(n))
-	if offset < 0 || offset >= w.f.size {
-		return cursor.New(nil, w.stream, offset), err
+	if offset < 0 || offset > w.f.size {
+		return cursor.New(nil, w.fs.stream, offset), w.outside(offset, n)
 	}
-	n = int(min(int64(n), w.f.size-offset))
-	if w.c == nil || offset < w.base || offset-w.base+int64(n) > int64(w.c.Len()) {
-		if e := w.load(offset, n); e != nil {
-			return cursor.New(nil, w.stream, offset), e
+	have := int(min(int64(n), w.f.size-offset))
+	if w.c == nil || offset < w.base || offset-w.base+int64(have) > int64(w.c.Len()) {
+		if e := w.load(offset, have); e != nil {
+			return cursor.New(nil, w.fs.stream, offset), e
 		}
 	}
 	w.c.Seek(int(offset - w.base))
-	return w.c.Sub(n), err
+	if have < n {
+		return w.c.Sub(have), w.outside(offset, n)
+	}
+	return w.c.Sub(have), nil
+}
+
+func (w *window) outside(offset int64, n int) *dump.Error {
+	if w.fs.full() {
+		return unlisted
+	}
+	return w.f.outside(w.fs.stream, offset, int64(n))
 }
 
 // load fills the window from an offset on, with at least n bytes.
 func (w *window) load(offset int64, n int) *dump.Error {
-	size := int(min(int64(max(n, windowSize)), w.f.size-offset))
+	size := farSize
+	if ahead := offset - w.base; ahead >= 0 && ahead <= 2*windowSize {
+		size = windowSize
+	}
+	size = int(min(int64(max(n, size)), w.f.size-offset))
 	if size > cap(w.buf) {
-		w.buf = make([]byte, size)
+		w.buf = make([]byte, max(size, windowSize))
 	}
 	got, err := w.f.r.ReadAt(w.buf[:size], offset)
 	if got < n {
 		w.c = nil
-		return &dump.Error{Code: dump.IO, Stream: w.stream, Offset: offset, Size: int64(n), Msg: "cannot be read", Err: err}
+		return &dump.Error{Code: dump.IO, Stream: w.fs.stream, Offset: offset, Size: int64(n), Msg: "cannot be read", Err: err}
 	}
-	w.base, w.c = offset, cursor.New(w.buf[:got], w.stream, offset)
+	w.base, w.c = offset, cursor.New(w.buf[:got], w.fs.stream, offset)
 	return nil
 }
 
@@ -83,7 +101,7 @@ type texts struct {
 }
 
 func (f *input) texts(fs *faults) *texts {
-	return &texts{w: window{f: f, stream: fs.stream}, fs: fs, budget: f.size + maxText}
+	return &texts{w: window{f: f, fs: fs}, fs: fs, budget: f.size + maxText}
 }
 
 // spend takes from the budget and reports whether there was enough.
@@ -152,8 +170,5 @@ func (t *texts) blob(offset int64, n int, what string) []byte {
 	return c.Bytes(c.Len())
 }
 
-func (t *texts) fail(err *dump.Error, what string) {
-	e := *err
-	e.Msg = fmt.Sprintf("%s: %s", what, e.Msg)
-	t.fs.add(&e)
-}
+// fail notes an error of the window with what was wanted.
+func (t *texts) fail(err *dump.Error, what string) { t.fs.addAt(err, what) }

@@ -154,7 +154,7 @@ func (f *File) decodeArch() (dump.Arch, *dump.Error) {
 // architecture's CONTEXT keeps them.
 func (f *File) inferArch() dump.Arch {
 	records, _ := f.ThreadList()
-	w := window{f: &f.input, stream: "ThreadList"}
+	w := window{f: &f.input, fs: f.faults("ThreadList")}
 	for _, t := range records[:min(len(records), 16)] {
 		c, err := w.at(t.Context.Offset, int(min(t.Context.Size, 0x40)))
 		if err != nil {

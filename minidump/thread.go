@@ -202,7 +202,7 @@ type contextReader struct {
 }
 
 func (f *input) contexts(fs *faults, arch dump.Arch) *contextReader {
-	r := &contextReader{window{f: f, stream: fs.stream}, fs, arch}
+	r := &contextReader{window{f: f, fs: fs}, fs, arch}
 	if arch != dump.ArchUnknown && threadcontext.MinSize(arch) == 0 {
 		r.fs.errorf(dump.UnsupportedFormat, -1, "contexts of architecture %s are not read", arch)
 	}
@@ -222,17 +222,14 @@ func (r *contextReader) read(at Location, what string) dump.Registers {
 	}
 	c, cut := r.w.at(at.Offset, int(min(at.Size, maxContext)))
 	if cut != nil {
-		cut.Msg = what + ": " + cut.Msg
-		r.fs.add(cut)
+		r.fs.addAt(cut, what)
 		if c.Left() < threadcontext.MinSize(arch) {
 			return empty
 		}
 	}
 	regs, err := threadcontext.Parse(arch, c.Bytes(c.Left()), at.Offset)
 	if err != nil {
-		e := asError(err)
-		e.Stream, e.Msg = r.fs.stream, what+": "+e.Msg
-		r.fs.add(e)
+		r.fs.addAt(asError(err), what)
 		return empty
 	}
 	return regs
