@@ -196,6 +196,39 @@ func TestExportMissingNames(t *testing.T) {
 	}
 }
 
+// With a page of the address table missing, what is nearest cannot be told.
+func TestExportMissingAddresses(t *testing.T) {
+	data := make([]byte, 0x3000)
+	copy(data, u32s(0, 0, 0, 0, 1, 0x420, 1, 0x4f80, 0x4100, 0x4180))
+	copy(data[0x100:], u32s(0x4200)) // its name
+	copy(data[0x200:], "f\x00")
+	copy(data[0xf80:], u32s(0x1010, 0, 0x1018)) // the 0x420 addresses go on in the next page
+	p := newPE().add(0x1000, scnCode, make([]byte, 0x1000)).add(0x4000, scnData, data)
+	p.dirs[0] = [2]uint32{0x4000, 0x300}
+	mem := mapImage(p.bytes(), 0x10000)
+	if s, ok := p.open(t).NearestExport(0x1011); !ok || s.Name != "f" {
+		t.Errorf("whole image: %v %v", s, ok)
+	}
+	delete(mem, 0x15000)
+	im, err := OpenMapped(mem, 0x10000, "x.dll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := im.NearestExport(0x1011); ok {
+		t.Errorf("got %v", s)
+	}
+	var named []string
+	for e, err := range im.Exports() {
+		if err != nil {
+			wantCode(t, err, dump.Truncated)
+		}
+		named = append(named, e.Name)
+	}
+	if !slices.Equal(named, []string{"f", "", ""}) {
+		t.Errorf("listed %q: want the named one, one by number, and the error's empty one", named)
+	}
+}
+
 // TestExportsReal checks the list of kernel32 by what is known of it: 1633
 // exports, names sorted as the format demands.
 func TestExportsReal(t *testing.T) {

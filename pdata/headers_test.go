@@ -166,6 +166,22 @@ func TestDirectoryCount(t *testing.T) {
 	}
 }
 
+// An optional header with room for three directories: what follows is the
+// section table, here with a name that would make a fine fourth directory.
+func TestDirectoriesEndWithTheOptionalHeader(t *testing.T) {
+	file := withTable(info, 0x1010, 0x1020, 0x4000).bytes()
+	const table = 0x80 + 24 + 112 + 8*16
+	sections := bytes.Clone(file[table : table+3*40])
+	copy(sections, u32s(0x5000, 12))
+	copy(file[0x80+24+112+8*3:], sections)
+	binary.LittleEndian.PutUint16(file[0x80+20:], 112+8*3)
+	for _, im := range []*Image{openTest(t, file, "x.dll"), mustMap(t, file, 0x10000)} {
+		if im.HasFunctionTable() || !im.Executable(0x1000) {
+			t.Error("a section header was read as a directory")
+		}
+	}
+}
+
 func TestNotAnImage(t *testing.T) {
 	le := binary.LittleEndian
 	good := newPE().add(0x1000, scnCode, info).bytes()

@@ -167,7 +167,7 @@ func (l *mappedLayout) backed(rva uint32) uint32 {
 func (l *mappedLayout) offset(uint32) int64 { return -1 }
 
 func (l *mappedLayout) read(p []byte, rva uint32) (int, error) {
-	want := min(len(p), int(l.backed(rva)))
+	want := int(min(uint64(len(p)), uint64(l.backed(rva))))
 	va := l.base + uint64(rva)
 	if va < l.base || va+uint64(want) < va {
 		return 0, rvaError(dump.OutOfRange, uint64(rva), len(p), "image wraps around the address space")

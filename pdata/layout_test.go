@@ -59,12 +59,23 @@ func TestReadRVATruncatedFile(t *testing.T) {
 	}
 }
 
-// Images with a section alignment below a page are mapped as the file is.
+// Images with a section alignment below a page are mapped as the file is, even
+// where a section header says otherwise.
 func TestLowAlignment(t *testing.T) {
-	p := newPE().add(0x400, scnCode, []byte("flat"))
+	p := newPE().add(0x500, scnCode, append(make([]byte, 0x100), "flat"...)) // in the file at 0x400
 	p.alignment = 0x20
 	b := make([]byte, 4)
-	if n, err := p.open(t).ReadRVA(b, 0x400); n != 4 || err != nil || string(b) != "flat" {
+	if n, err := p.open(t).ReadRVA(b, 0x500); n != 4 || err != nil || string(b) != "flat" {
+		t.Errorf("%d, %v, %q", n, err, b)
+	}
+}
+
+// The loader rounds PointerToRawData down to a sector of 512 bytes.
+func TestRawOffsetRoundedDown(t *testing.T) {
+	file := newPE().add(0x1000, scnCode, []byte("code")).bytes()
+	copy(file[0x80+24+112+128+20:], u32s(0x4ff)) // the first section's PointerToRawData
+	b := make([]byte, 4)
+	if n, err := openTest(t, file, "x.dll").ReadRVA(b, 0x1000); n != 4 || err != nil || string(b) != "code" {
 		t.Errorf("%d, %v, %q", n, err, b)
 	}
 }

@@ -126,6 +126,8 @@ func TestPrimary(t *testing.T) {
 		chained(0x1060, 0x1070, 0x8000), // 0x4040: info outside the image
 		chained(0x1060, 0x1070, 0x4061), // 0x4050: an indirect entry at 0x4060
 		u32s(0x1000, 0x1010, 0x4020),    // 0x4060
+		make([]byte, 4),
+		chained(0x1040, 0x1050, 0x4030), // 0x4070: to the one that is chained to itself
 	)
 	im := withTable(infos,
 		0x1000, 0x1010, 0x4020,
@@ -134,6 +136,7 @@ func TestPrimary(t *testing.T) {
 		0x1040, 0x1050, 0x4030,
 		0x1050, 0x1060, 0x4040,
 		0x1070, 0x1080, 0x4050,
+		0x1080, 0x1090, 0x4070,
 	).open(t)
 	for _, tt := range []struct {
 		rva, begin uint32
@@ -143,6 +146,7 @@ func TestPrimary(t *testing.T) {
 		{0x1018, 0x1000, "one link"},
 		{0x1028, 0x1000, "two links"},
 		{0x1048, 0x1040, "a cycle has no first entry"},
+		{0x1088, 0x1080, "a chain into a cycle has none either"},
 		{0x1058, 0x1060, "the last entry reached"},
 		{0x1078, 0x1000, "an indirect link"},
 	} {
