@@ -104,7 +104,7 @@ func parseReadobj(t testing.TB, out []byte) (records []record, base uint64) {
 		num := func() int { n, _ := strconv.ParseInt(value, 0, 64); return int(n) }
 		switch {
 		case key == "ImageBase":
-			base = uint64(num())
+			base, _ = strconv.ParseUint(value, 0, 64)
 		case strings.HasPrefix(key, "RuntimeFunction {"):
 			records = append(records, record{})
 			r, chained = &records[len(records)-1], false
