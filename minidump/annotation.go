@@ -27,13 +27,13 @@ func (f *File) decodeComments() (Comments, *dump.Error) {
 }
 
 func (f *File) comment(streamType uint32, decode func([]byte) string) (string, *dump.Error) {
-	c, fs := f.open(streamType)
+	c, fs := f.open(streamType, maxComment+1)
 	if c == nil {
 		return "", fs.done()
 	}
 	n := c.Left()
 	if n > maxComment {
-		fs.errorf(dump.Limit, c.FileOffset(), "%d bytes, of which the first %d are read", n, maxComment)
+		fs.errorf(dump.Limit, c.FileOffset(), "only the first %d bytes are read", maxComment)
 		n = maxComment
 	}
 	text := decode(c.Bytes(n))
@@ -54,7 +54,7 @@ func (f *File) BreakpadInfo() (*BreakpadInfo, error) {
 
 func (f *File) decodeBreakpadInfo() (*BreakpadInfo, *dump.Error) {
 	const dumpThreadValid, requestingThreadValid = 1, 2
-	c, fs := f.open(StreamBreakpadInfo)
+	c, fs := f.open(StreamBreakpadInfo, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}
@@ -88,7 +88,7 @@ func (f *File) Assertion() (*Assertion, error) {
 
 func (f *File) decodeAssertion() (*Assertion, *dump.Error) {
 	const textSize = 128 * 2
-	c, fs := f.open(StreamAssertion)
+	c, fs := f.open(StreamAssertion, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

@@ -51,7 +51,7 @@ const (
 func (f *File) Crashpad() (*Crashpad, error) { return f.crashpad.get(f, (*File).decodeCrashpad) }
 
 func (f *File) decodeCrashpad() (*Crashpad, *dump.Error) {
-	c, fs := f.open(StreamCrashpadInfo)
+	c, fs := f.open(StreamCrashpadInfo, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

@@ -18,7 +18,7 @@ func (f *File) Exception() *dump.Exception {
 }
 
 func (f *File) decodeException() (*dump.Exception, *dump.Error) {
-	c, fs := f.open(StreamException)
+	c, fs := f.open(StreamException, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

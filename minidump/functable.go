@@ -42,7 +42,7 @@ func (f *File) FunctionTables() ([]FunctionTable, error) {
 }
 
 func (f *File) decodeFunctionTables() ([]FunctionTable, *dump.Error) {
-	c, fs := f.open(StreamFunctionTable)
+	c, fs := f.open(StreamFunctionTable, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

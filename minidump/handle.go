@@ -27,7 +27,7 @@ func (f *File) Handles() []dump.Handle {
 }
 
 func (f *File) decodeHandles() ([]dump.Handle, *dump.Error) {
-	c, fs := f.open(StreamHandleData)
+	c, fs := f.open(StreamHandleData, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}
@@ -107,7 +107,7 @@ func (f *File) HandleOperationList() (*HandleOperations, error) {
 }
 
 func (f *File) decodeHandleOperations() (*HandleOperations, *dump.Error) {
-	c, fs := f.open(StreamHandleOperationList)
+	c, fs := f.open(StreamHandleOperationList, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

@@ -149,16 +149,6 @@ func (fs *faults) count(c *cursor.Cursor, n uint64, size, limit int) int {
 	return k
 }
 
-// list reads the 32-bit count of a MINIDUMP_*_LIST. Some writers align the
-// records that follow to 8 bytes; the stream's size tells.
-func (fs *faults) list(c *cursor.Cursor, size, limit int) int {
-	n := uint64(c.U32())
-	if uint64(c.Len()) == 8+n*uint64(size) {
-		c.Skip(4)
-	}
-	return fs.count(c, n, size, limit)
-}
-
 // table positions c at the first record of a stream that carries the sizes of
 // its own header and records. Both may be larger than documented, never
 // smaller than what is read of them.

@@ -28,11 +28,10 @@ func (f *File) MemoryList() ([]dump.Range, error) {
 }
 
 func (f *File) decodeMemoryList() ([]dump.Range, *dump.Error) {
-	c, fs := f.open(StreamMemoryList)
+	c, fs, n := f.openList(StreamMemoryList, memoryDescriptorSize, noLimit)
 	if c == nil {
 		return nil, fs.done()
 	}
-	n := fs.list(c, memoryDescriptorSize, noLimit)
 	out := make([]dump.Range, 0, n)
 	clip := clipper{f: &f.input, stream: fs.stream}
 	for range n {
@@ -52,7 +51,7 @@ func (f *File) Memory64List() ([]dump.Range, error) {
 }
 
 func (f *File) decodeMemory64List() ([]dump.Range, *dump.Error) {
-	c, fs := f.open(StreamMemory64List)
+	c, fs := f.open(StreamMemory64List, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}
@@ -163,7 +162,7 @@ func (f *File) Regions() []dump.Region {
 }
 
 func (f *File) decodeMemoryInfoList() ([]dump.Region, *dump.Error) {
-	c, fs := f.open(StreamMemoryInfoList)
+	c, fs := f.open(StreamMemoryInfoList, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

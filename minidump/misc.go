@@ -77,7 +77,7 @@ func (f *File) MiscInfo() (*MiscInfo, error) {
 }
 
 func (f *File) decodeMiscInfo() (*MiscInfo, *dump.Error) {
-	c, fs := f.open(StreamMiscInfo)
+	c, fs := f.open(StreamMiscInfo, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

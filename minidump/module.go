@@ -61,11 +61,10 @@ func (f *File) decodeModuleList() ([]ModuleRecord, *dump.Error) {
 }
 
 func (f *File) decodeModules(streamType uint32) ([]ModuleRecord, *dump.Error) {
-	c, fs := f.open(streamType)
+	c, fs, n := f.openList(streamType, moduleSize, maxModules)
 	if c == nil {
 		return nil, fs.done()
 	}
-	n := fs.list(c, moduleSize, maxModules)
 	out := make([]ModuleRecord, n)
 	text := f.texts(fs)
 	misc := make([]Location, n)
@@ -189,7 +188,7 @@ func (f *File) UnloadedModules() []dump.Module {
 }
 
 func (f *File) decodeUnloaded() ([]dump.Module, *dump.Error) {
-	c, fs := f.open(StreamUnloadedModuleList)
+	c, fs := f.open(StreamUnloadedModuleList, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

@@ -1,6 +1,8 @@
 package minidump
 
 import (
+	"math"
+
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
 )
@@ -14,9 +16,9 @@ const (
 	maxText = 0xffff
 )
 
-// open reads a stream's bytes. The cursor is nil when there is nothing to read;
-// the faults then already hold the reason, if there is one.
-func (f *File) open(streamType uint32) (*cursor.Cursor, *faults) {
+// locate returns a stream's directory entry, or nil when there is nothing to
+// read; the faults then already hold the reason, if there is one.
+func (f *File) locate(streamType uint32) (*StreamInfo, *faults) {
 	fs := f.faults(StreamName(streamType))
 	i, ok := f.byType[streamType]
 	if !ok || f.streams[i].Size == 0 {
@@ -27,7 +29,54 @@ func (f *File) open(streamType uint32) (*cursor.Cursor, *faults) {
 	if s.Offset >= f.size {
 		return nil, fs
 	}
-	return cursor.At(f.r, f.size, s.Offset, s.Size, s.Name), fs
+	return s, fs
+}
+
+// open reads a stream's bytes, at most limit of them. The cursor is nil when
+// there is nothing to read.
+func (f *File) open(streamType uint32, limit int64) (*cursor.Cursor, *faults) {
+	s, fs := f.locate(streamType)
+	if s == nil {
+		return nil, fs
+	}
+	return cursor.At(f.r, f.size, s.Offset, min(s.Size, limit), s.Name), fs
+}
+
+// Limits for open. Structures of fixed size end long before fixedLimit; lists
+// are as long as the directory says.
+const (
+	fixedLimit = 4096
+	tableLimit = math.MaxInt64
+)
+
+// openList reads a MINIDUMP_*_LIST: a 32-bit count and that many records, of
+// which it returns how many are there. Some writers align the records to 8
+// bytes; the stream's size tells. No more is read than the records need.
+func (f *File) openList(streamType uint32, size, limit int) (*cursor.Cursor, *faults, int) {
+	s, fs := f.locate(streamType)
+	if s == nil {
+		return nil, fs, 0
+	}
+	head := cursor.At(f.r, f.size, s.Offset, min(s.Size, 4), s.Name)
+	n := int64(head.U32())
+	if head.Err() != nil {
+		fs.add(head.Err())
+		return nil, fs, 0
+	}
+	at := s.Offset + 4
+	if s.Size == 8+n*int64(size) {
+		at += 4
+	}
+	room := max(min(s.Offset+s.Size, f.size)-at, 0) / int64(size)
+	if n > room {
+		fs.errorf(dump.BadCount, at, "claims %d records of %d bytes, room for %d", n, size, room)
+		n = room
+	}
+	if n > int64(limit) {
+		fs.errorf(dump.Limit, at, "%d records, of which the first %d are read", n, limit)
+		n = int64(limit)
+	}
+	return cursor.At(f.r, f.size, min(at, f.size), n*int64(size), s.Name), fs, int(n)
 }
 
 // window reads small pieces that lie near each other, such as the names of

@@ -86,7 +86,7 @@ func (f *File) SystemMemory() (*SystemMemory, error) {
 }
 
 func (f *File) decodeSystemMemory() (*SystemMemory, *dump.Error) {
-	c, fs := f.open(StreamSystemMemoryInfo)
+	c, fs := f.open(StreamSystemMemoryInfo, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}
@@ -164,7 +164,7 @@ func (f *File) VMCounters() (*VMCounters, error) {
 }
 
 func (f *File) decodeVMCounters() (*VMCounters, *dump.Error) {
-	c, fs := f.open(StreamProcessVMCounters)
+	c, fs := f.open(StreamProcessVMCounters, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

@@ -48,7 +48,7 @@ var platformNames = map[uint32]string{
 // checkPlatform refuses dumps of other systems. A platform id that nobody gives
 // is more likely damage and only noted.
 func (f *File) checkPlatform() *dump.Error {
-	c, _ := f.open(StreamSystemInfo)
+	c, _ := f.open(StreamSystemInfo, fixedLimit)
 	if c == nil {
 		f.platform = platformWindows
 		return nil
@@ -79,7 +79,7 @@ func (f *File) SystemInfo() (*SystemInfo, error) {
 }
 
 func (f *File) decodeSystemInfo() (*SystemInfo, *dump.Error) {
-	c, fs := f.open(StreamSystemInfo)
+	c, fs := f.open(StreamSystemInfo, fixedLimit)
 	if c == nil {
 		return nil, fs.done()
 	}

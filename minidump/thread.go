@@ -43,11 +43,10 @@ func (f *File) decodeThreadList() ([]ThreadRecord, *dump.Error) {
 	if !f.Has(StreamThreadList) && f.Has(StreamThreadExList) {
 		streamType, size = StreamThreadExList, threadExSize
 	}
-	c, fs := f.open(streamType)
+	c, fs, n := f.openList(streamType, size, maxThreads)
 	if c == nil {
 		return nil, fs.done()
 	}
-	n := fs.list(c, size, maxThreads)
 	out := make([]ThreadRecord, 0, n)
 	for range n {
 		t := ThreadRecord{ID: c.U32(), SuspendCount: c.U32(), PriorityClass: c.U32(), Priority: c.U32(), TEB: c.U64(), Stack: memoryDescriptor(c)}
@@ -82,7 +81,7 @@ func (f *File) ThreadInfoList() ([]ThreadInfo, error) {
 }
 
 func (f *File) decodeThreadInfoList() ([]ThreadInfo, *dump.Error) {
-	c, fs := f.open(StreamThreadInfoList)
+	c, fs := f.open(StreamThreadInfoList, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}
@@ -125,11 +124,10 @@ func (f *File) ThreadNames() (map[uint32]string, error) {
 }
 
 func (f *File) decodeThreadNames() (map[uint32]string, *dump.Error) {
-	c, fs := f.open(StreamThreadNames)
+	c, fs, n := f.openList(StreamThreadNames, 12, maxThreads)
 	if c == nil {
 		return nil, fs.done()
 	}
-	n := fs.list(c, 12, maxThreads)
 	out := make(map[uint32]string, n)
 	text := f.texts(fs)
 	for range n {

@@ -21,7 +21,7 @@ const (
 func (f *File) Tokens() ([]Token, error) { return f.tokens.get(f, (*File).decodeTokens) }
 
 func (f *File) decodeTokens() ([]Token, *dump.Error) {
-	c, fs := f.open(StreamToken)
+	c, fs := f.open(StreamToken, tableLimit)
 	if c == nil {
 		return nil, fs.done()
 	}
