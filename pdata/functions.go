@@ -1,6 +1,7 @@
 package pdata
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ const (
 // functionTable searches an exception directory where it lies. One streamed
 // pass over it checks the order and notes where every 64th entry begins, so
 // that a lookup costs one read of 768 bytes, or none when that block is
-// cached. Pages that are missing leave gaps; a table that is out of order is
+// cached. Parts that are missing leave gaps; a table that is out of order is
 // copied and sorted.
 type functionTable struct {
 	rva, size uint32 // clipped to the bytes that are there
@@ -92,18 +93,31 @@ func (im *Image) openTable() {
 	}
 	t.ordered = true
 	t.scan(im.layout, t.index)
+	if t.size < d.size && !t.endsInZeros(im.layout) {
+		t.gap()
+	}
 	if !t.ordered {
 		t.scan(im.layout, func(_ uint32, rf RuntimeFunction, _ bool) {
 			if rf != (RuntimeFunction{}) {
 				t.sorted = append(t.sorted, rf)
 			}
 		})
-		slices.SortStableFunc(t.sorted, func(a, b RuntimeFunction) int { return int(int64(a.Begin) - int64(b.Begin)) })
+		slices.SortStableFunc(t.sorted, func(a, b RuntimeFunction) int { return cmp.Compare(a.Begin, b.Begin) })
 		t.blocks = nil
 	}
 	if len(t.blocks) == 0 && len(t.sorted) == 0 && t.gaps {
-		t.err = tableError(dump.Truncated, t.rva, t.size, "is not in the dump")
+		t.err = tableError(dump.Truncated, t.rva, t.size, "none of it can be read")
 	}
+}
+
+// endsInZeros reports whether what the directory claims beyond its clipped size
+// is the zeros behind a section's data, and not bytes that are missing.
+func (t *functionTable) endsInZeros(l layout) bool {
+	if t.size == maxTable {
+		return false
+	}
+	_, err := l.read(make([]byte, 1), t.rva+t.size)
+	return err == nil
 }
 
 // scan reads the directory in chunks and hands on every entry there is.
@@ -230,7 +244,7 @@ func (t *functionTable) find(l layout, rva uint32) (RuntimeFunction, bool, error
 }
 
 func (t *functionTable) unknown(rva uint32) error {
-	return tableError(dump.Truncated, t.rva, t.size, fmt.Sprintf("a page that may describe RVA %#x is not in the dump", rva))
+	return tableError(dump.Truncated, t.rva, t.size, fmt.Sprintf("the part that may describe RVA %#x is missing", rva))
 }
 
 func tableError(code dump.Code, rva, size uint32, msg string) *dump.Error {

@@ -228,6 +228,24 @@ func TestLookupMissingPages(t *testing.T) {
 	}
 }
 
+// A file that ends inside its table: behind the last entry that is there no
+// address can be called a leaf.
+func TestLookupTruncatedFile(t *testing.T) {
+	p := withTable(info, 0x1010, 0x1020, 0x4000, 0x1020, 0x1030, 0x4000, 0x1030, 0x1040, 0x4000)
+	file := p.bytes()
+	const table = 0x400 + 0x3000 + 0x200
+	im := openTest(t, file[:table+24+5], "cut.dll") // two entries and a part
+	wantLookup(t, im, 0x1010, 0x1010)
+	wantLookup(t, im, 0x102f, 0x1020)
+	wantLookup(t, im, 0x100f, 0)
+	_, ok, err := im.Lookup(0x1030)
+	if wantCode(t, err, dump.Truncated); ok {
+		t.Error("found an entry that is not in the file")
+	}
+	p.dirs[3][1] = 1200 // more than there is, but zeros follow up to the page's end
+	wantLookup(t, p.open(t), 0x1040, 0)
+}
+
 func TestWarmLookupsDoNotAllocate(t *testing.T) {
 	im := openTest(t, readTest(t, "testdata/fixture.dll"), "fixture.dll")
 	rf, ok, err := im.Lookup(0x1050)
