@@ -212,6 +212,9 @@ func (t *text) bugCheck(inc *triage.Incident) {
 		raw = fmt.Sprintf(", raw %x", b.Raw)
 	}
 	t.line(sgrBold+sgrRed, "Bugcheck: %s (%x%s)%s", name, b.Code, raw, live)
+	if b.Live && b.Parameters == [4]uint64{} {
+		return // whoever asked for a live dump passed none
+	}
 	for i, p := range b.Parameters {
 		t.line("", "Arg%d: %s", i+1, joinWith(", ", hexFor(t.arch).addr(narrow(p, t.arch))[2:], meaning[i]))
 	}
@@ -298,7 +301,8 @@ func (t *text) missing(missing []symbols.Missing) {
 		return
 	}
 	t.line("", "")
-	t.line(sgrYellow, "Images not found (their frames have no names, and unwinding through them is less certain):")
+	t.line(sgrYellow, "Images not found (their frames have no names, and unwinding through them is less certain).")
+	t.line(sgrYellow, "Name the folders that hold them with --images:")
 	for i := range missing {
 		m := &missing[i]
 		if m.Module == nil {

@@ -121,7 +121,7 @@ func seamLine(th *triage.Thread) string {
 	var notes []string
 	if s := th.Seam; s != nil {
 		if s.Rule != "" {
-			notes = append(notes, clean(s.Rule))
+			notes = append(notes, clean(seamRule(s.Rule)))
 		}
 		if s.Note != "" {
 			notes = append(notes, clean(s.Note))
@@ -278,4 +278,17 @@ func trustMark(f *triage.Frame) string {
 		return " [" + f.Method.String() + "]"
 	}
 	return " [" + f.Trust.String() + "]"
+}
+
+// seamRule puts into words how the trap frame of a seam was found.
+func seamRule(rule string) string {
+	switch rule {
+	case "machine_frame":
+		return "trap frame reached by unwinding"
+	case "trap_frame", "initial_stack":
+		return "trap frame by its place below InitialStack"
+	case "kthread_trap_frame":
+		return "trap frame by KTHREAD.TrapFrame"
+	}
+	return rule
 }

@@ -54,7 +54,8 @@ func (a *analysis) explainBugCheck() {
 func (a *analysis) bugCheckThread() int {
 	for i := range a.inc.Threads {
 		if kt := a.inc.Threads[i].kernelThread; kt != nil {
-			if kt.ContextSource == dump.ContextHeader || kt.ContextSource == dump.ContextParameter {
+			switch kt.ContextSource {
+			case dump.ContextHeader, dump.ContextParameter, dump.ContextTrapFrame:
 				return i
 			}
 		}

@@ -100,6 +100,7 @@ func (s *space) imageOf(m *Module) *pdata.Image {
 		m.Image, im = symbols.ImageMissing, nil
 	}
 	if file == nil {
+		miss.Tried = append([]string{"dump memory"}, miss.Tried...)
 		s.missing[m] = miss
 	}
 	s.images[m] = im

@@ -172,6 +172,9 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 			}
 			break
 		}
+		if ip == f.IP && f.Trust == TrustContext {
+			continue // the program counter in a CONTEXT on the stack, not a return address
+		}
 		p := w.candidate(ip, opt)
 		if p == proofNo || w.onward(ip, at+size, opt) == proofNo {
 			continue

@@ -167,6 +167,20 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// A thread that was captured from inside has its own CONTEXT on its stack, and
+// in it the program counter of frame 0. It returns to nobody.
+func TestScanPassesStoredContext(t *testing.T) {
+	s := bare()
+	s.poke(sp0+0xf8, noImageBase+0x2000)
+	s.poke(sp0+0x200, noImageBase+0x3000)
+	r := at(noImageBase+0x2000, sp0)
+	opt := stackBounds
+	f := Frame{IP: noImageBase + 0x2000, Lookup: noImageBase + 0x2000, SP: sp0, Trust: TrustContext}
+	if stop, ok := s.walker().Step(&r, &f, &opt); !ok || f.SP != sp0+0x208 || f.IP != noImageBase+0x3000 {
+		t.Errorf("%+v %+v", f, stop)
+	}
+}
+
 // From registers 160 words are scanned, from a scanned frame 40.
 func TestScanReach(t *testing.T) {
 	for _, c := range []struct {
