@@ -93,11 +93,12 @@ func inputsJSON(in []triage.Input) []InputJSON {
 	return out
 }
 
-func processJSON(p *dump.Process) *ProcessJSON {
-	if p.Name == "" && p.CommandLine == "" {
+func processJSON(inc *triage.Incident) *ProcessJSON {
+	j := ProcessJSON{inc.Process.Name, inc.Process.CommandLine, emulationJSON(inc.Emulation)}
+	if j == (ProcessJSON{}) {
 		return nil
 	}
-	return &ProcessJSON{Name: p.Name, CommandLine: p.CommandLine}
+	return &j
 }
 
 func systemJSON(s *dump.System) *SystemJSON {

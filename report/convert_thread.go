@@ -26,6 +26,10 @@ func threadJSON(t *triage.Thread, h hexer, limit int) ThreadJSON {
 		j.KernelStop = stopJSON(t.Kernel)
 		j.Truncated = j.Truncated || t.Kernel.Truncated || len(j.KernelFrames) < len(t.Kernel.Frames)
 	}
+	if t.Wow64 != nil {
+		j.Wow64Frames = framesJSON(t.Wow64, h, limit)
+		j.Truncated = j.Truncated || t.Wow64.Truncated || len(j.Wow64Frames) < len(t.Wow64.Frames)
+	}
 	if t.Handler != nil {
 		j.HandlerFrames = framesJSON(t.Handler, h, limit)
 	}

@@ -58,6 +58,16 @@ type InputJSON struct {
 type ProcessJSON struct {
 	Name        string `json:"name,omitempty"`
 	CommandLine string `json:"command_line,omitempty"`
+
+	Emulation *EmulationJSON `json:"emulation,omitempty" jsonschema_description:"how a process runs that was made for another architecture"`
+}
+
+// EmulationJSON is how a process runs that was made for another architecture
+// than its system's, and the module that tells.
+type EmulationJSON struct {
+	GuestArch string `json:"guest_arch"`
+	HostArch  string `json:"host_arch"`
+	Module    string `json:"module"`
 }
 
 // SystemJSON is the machine.

@@ -84,7 +84,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	h := hexFor(inc.System.Arch)
 	d := header(opt.Tool, l.Inputs, l.Errors)
 	d.Status, _ = Status(inc)
-	d.PID, d.Process, d.SystemInfo = pid(inc), processJSON(&inc.Process), systemJSON(&inc.System)
+	d.PID, d.Process, d.SystemInfo = pid(inc), processJSON(inc), systemJSON(&inc.System)
 	special := map[string]func(*stream){}
 	switch l.Kind {
 	case ListInfo:

@@ -103,6 +103,7 @@ func (t *text) heading(inc *triage.Incident) {
 	t.inputs(inc.Inputs)
 	t.system(&inc.System)
 	t.process(&inc.Process, t.pid)
+	t.emulation(inc.Emulation)
 	if p := inc.Pairing; p != nil {
 		t.line("", "Pair:    %s with %s (%s, pid %x)", clean(dump.BaseName(p.User)), clean(dump.BaseName(p.Kernel)), clean(p.How), p.PID)
 		for _, w := range p.Warnings {

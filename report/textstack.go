@@ -42,6 +42,7 @@ func (t *text) thread(inc *triage.Incident, index int) {
 		if th.Kernel != nil {
 			first = len(th.Kernel.Frames)
 		}
+		first = t.wow64Half(th, first)
 		t.half(th.User, halfOptions{first: first, noHeader: first > 0 && wide(th.Kernel, t.arch) == wide(th.User, t.arch)})
 	}
 	if th.Handler != nil && len(th.Handler.Frames) > 0 {

@@ -78,6 +78,7 @@ func (a *analysis) describe() {
 	if a.user != nil {
 		sp := newSpace(a.user, a.store)
 		a.uw = newWalker(sp, a.user.UnloadedModules(), a.opt.Frames)
+		inc.Emulation = emulation(sp.mods)
 		inc.Unloaded = append(inc.Unloaded, a.user.UnloadedModules()...)
 		inc.Handles = a.user.Handles()
 	}
@@ -289,7 +290,7 @@ func (inc *Incident) Groups() []Group {
 
 func stackKey(t *Thread) string {
 	var b []byte
-	for _, h := range []*Half{t.Kernel, t.User} {
+	for _, h := range []*Half{t.Kernel, t.Wow64, t.User} {
 		b = append(b, '|')
 		if h == nil {
 			continue

@@ -19,6 +19,9 @@ func (a *analysis) explainCrash() {
 		return
 	}
 	c := &Crash{Exception: *exc}
+	if inWow64Code(&c.Context) {
+		c.Context = as32(&c.Context)
+	}
 	c.Module = a.uw.space.find(exc.Address)
 	if m, ok := a.user.Source.(*minidump.File); ok {
 		c.Assertion = assertionText(m)

@@ -18,6 +18,9 @@ type Incident struct {
 	Inputs  []Input
 	System  dump.System
 	Process dump.Process
+	// Emulation is set when the process runs code of another architecture than
+	// its system's.
+	Emulation *Emulation
 	// Crashing is the index in Threads of the thread that the exception or
 	// bugcheck belongs to, or -1.
 	Crashing int
@@ -115,6 +118,7 @@ type Thread struct {
 	User        *Half // nil when there is none
 	Kernel      *Half // nil when there is none
 	Handler     *Half // the exception thread's own context, when it differs
+	Wow64       *Half // the 64-bit half of a 32-bit process, whose User is then the 32-bit one
 	KernelInfo  *dump.KernelThread
 	Stitched    bool
 	Seam        *Seam

@@ -85,7 +85,7 @@ func (s *space) imageOf(m *Module) *pdata.Image {
 	}
 	im, err := pdata.OpenMapped(s.mem, m.Base, m.Name())
 	mapped := err == nil
-	if mapped && (s.arch != dump.AMD64 || im.HasFunctionTable()) {
+	if mapped && (dump.ArchOfMachine(im.Identity().Machine) != dump.AMD64 || im.HasFunctionTable()) {
 		m.Image = symbols.ImageFromMemory
 		s.images[m] = im
 		return im

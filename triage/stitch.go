@@ -17,7 +17,9 @@ func stitch(t *Thread, seam *Seam) {
 		return
 	}
 	first := &t.User.Frames[0]
-	if t.Handler != nil && len(t.Handler.Frames) > 0 {
+	if t.Wow64 != nil && len(t.Wow64.Frames) > 0 {
+		first = &t.Wow64.Frames[0] // a 32-bit thread enters the kernel from 64-bit code
+	} else if t.Handler != nil && len(t.Handler.Frames) > 0 {
 		// The kernel saw the thread as its own context shows it, not as the
 		// exception record does.
 		first = &t.Handler.Frames[0]
@@ -40,7 +42,7 @@ func (w *walker) walkUserFromSeam(t *Thread, regs dump.Registers, seam *Seam) {
 	if seam.UserSP >= t.StackLimit && seam.UserSP < t.StackBase {
 		opt.StackLimit, opt.StackBase = t.StackLimit, t.StackBase
 	}
-	t.User, _ = w.walk(regs, opt)
+	t.User, t.Wow64 = w.halves(t, regs, opt)
 	t.Seam = seam
 	t.Stitched = true
 }

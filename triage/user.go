@@ -11,16 +11,21 @@ import (
 func (w *walker) walkUser(t *Thread, exc *dump.Exception) {
 	bounds := unwind.Options{StackLimit: t.StackLimit, StackBase: t.StackBase, First: unwind.MethodContext}
 	if exc == nil || exc.ThreadID != t.ID || exc.Context.Empty() {
-		if !t.Context.Empty() {
-			t.User, _ = w.walk(t.Context, bounds)
-		}
+		t.User, t.Wow64 = w.halves(t, t.Context, bounds)
 		return
 	}
 	bounds.First = unwind.MethodException
-	t.User, _ = w.walk(exc.Context, bounds)
-	if !t.Context.Empty() && !samePlace(&t.Context, &exc.Context) {
-		bounds.First = unwind.MethodContext
-		t.Handler, _ = w.walk(t.Context, bounds)
+	t.User, t.Wow64 = w.halves(t, exc.Context, bounds)
+	if t.Context.Empty() || samePlace(&t.Context, &exc.Context) {
+		return
+	}
+	bounds.First = unwind.MethodContext
+	handler, wow64 := w.halves(t, t.Context, bounds)
+	if t.Wow64 == nil {
+		t.Wow64 = wow64
+	}
+	if handler != nil && !samePlace(&handler.Registers, &t.User.Registers) {
+		t.Handler = handler
 	}
 }
 

@@ -13,6 +13,7 @@ type walker struct {
 	unloaded []dump.Module
 	frames   int // cap per half
 	names    map[nameKey]symbols.Name
+	wow64    *walker // of the same memory's 32-bit stacks, nil until one is met
 }
 
 type nameKey struct{ lookup, ip uint64 }
