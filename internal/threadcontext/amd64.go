@@ -81,22 +81,15 @@ func readSSP(r *dump.Registers, c *cursor.Cursor) {
 	x.Seek(start)
 	area := x.Sub(min(int(length&0xffffff), x.Left()))
 	// XState begins at the XSAVE header: the legacy area is inside CONTEXT.
-	mask := area.U64()
-	compaction := area.U64()
-	if area.Err() != nil || mask&(1<<xstateCETUBit) == 0 || compaction&(1<<xsaveCompactBit) == 0 {
+	present, layout := area.U64(), area.U64()
+	const cet, compacted = 1 << xstateCETUBit, 1 << xsaveCompactBit
+	if area.Err() != nil || present&layout&cet == 0 || layout&compacted == 0 {
 		return
 	}
 	off := xsaveHeader
 	for bit := 2; bit < xstateCETUBit; bit++ {
-		if compaction&(1<<bit) != 0 {
-			size, align := xsaveComponent(bit)
-			if size == 0 {
-				return
-			}
-			if align {
-				off = (off + 63) &^ 63
-			}
-			off += size
+		if layout&(1<<bit) != 0 {
+			off += xsaveSizes[bit]
 		}
 	}
 	area.Seek(off + 8)
@@ -106,28 +99,8 @@ func readSSP(r *dump.Registers, c *cursor.Cursor) {
 	}
 }
 
-// xsaveComponent returns the size of an XSAVE component in the compacted format
-// and whether it is aligned to 64 bytes; size 0 means not known here. Sizes are
-// those of the processor manuals (AVX 256; MPX 64+64; AVX-512 64, 512, 1024;
-// PT 128; PKRU 8; PASID 8).
-func xsaveComponent(bit int) (size int, align bool) {
-	switch bit {
-	case 2:
-		return 256, false
-	case 3, 4:
-		return 64, false
-	case 5:
-		return 64, false
-	case 6:
-		return 512, false
-	case 7:
-		return 1024, false
-	case 8:
-		return 128, false
-	case 9:
-		return 8, false
-	case 10:
-		return 8, false
-	}
-	return 0, false
-}
+// xsaveSizes are the sizes of the XSAVE components before CET_U, by bit, as the
+// processor manuals have them: AVX; MPX bounds and configuration; AVX-512
+// masks, upper halves and upper registers; PT; PKRU; PASID. None of them is
+// aligned in the compacted format.
+var xsaveSizes = [xstateCETUBit]int{2: 256, 3: 64, 4: 64, 5: 64, 6: 512, 7: 1024, 8: 128, 9: 8, 10: 8}

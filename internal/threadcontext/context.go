@@ -24,10 +24,9 @@ const (
 
 // Parts of a CONTEXT that ContextFlags announces.
 const (
-	partControl  = 0x01
-	partInteger  = 0x02
-	partSegments = 0x04
-	partFloat    = 0x08
+	partControl = 0x01
+	partInteger = 0x02
+	partFloat   = 0x08
 )
 
 // Parse decodes a CONTEXT of the given architecture. It may be longer than the

@@ -59,7 +59,8 @@ func ParseTrapFrame(b []byte) (TrapFrame, error) {
 // address space. It is what tells a trap frame from other bytes at its place.
 func (t *TrapFrame) FromUser() bool {
 	const userTop = 0x00007fffffffffff
-	return t.CS&3 == 3 && t.SS&3 == 3 && t.CS != 0 &&
+	return t.CS&3 == 3 && t.SS&3 == 3 && t.CS > 3 && // 3 is the null selector
+
 		t.Rip >= 0x10000 && t.Rip <= userTop && t.Rsp >= 0x10000 && t.Rsp <= userTop && t.Rsp&7 == 0
 }
 
