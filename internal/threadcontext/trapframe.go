@@ -60,7 +60,6 @@ func ParseTrapFrame(b []byte) (TrapFrame, error) {
 func (t *TrapFrame) FromUser() bool {
 	const userTop = 0x00007fffffffffff
 	return t.CS&3 == 3 && t.SS&3 == 3 && t.CS > 3 && // 3 is the null selector
-
 		t.Rip >= 0x10000 && t.Rip <= userTop && t.Rsp >= 0x10000 && t.Rsp <= userTop && t.Rsp&7 == 0
 }
 
