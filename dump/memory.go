@@ -59,29 +59,6 @@ func ReadPointer(m Memory, arch Arch, va uint64) (uint64, error) {
 	return ReadUint64(m, va)
 }
 
-// Layers is several memories laid over each other: a byte is read from the
-// first one that holds it.
-type Layers []Memory
-
-// ReadAt reads across layers, changing layer wherever one ends.
-func (l Layers) ReadAt(p []byte, va uint64) (int, error) {
-	done := 0
-	for done < len(p) {
-		got := 0
-		for _, m := range l {
-			if n, _ := m.ReadAt(p[done:], va+uint64(done)); n > 0 {
-				got = n
-				break
-			}
-		}
-		if got == 0 {
-			return done, &MemoryError{VA: va + uint64(done), Size: len(p) - done}
-		}
-		done += got
-	}
-	return done, nil
-}
-
 // windowSize is how much a Window reads at once: one page, the unit in which
 // dumps hold memory.
 const windowSize = 4096

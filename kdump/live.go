@@ -6,9 +6,10 @@ import (
 )
 
 // isLive recognises the live triage writer by how it lays out the file: the
-// block table stands last, right before the end mark, all data below it, and
-// nothing follows, and RequiredDumpSpace says the same size. The bugcheck writer puts the table before its data and
-// appends secondary data. Newer kernels also set LiveDumpGeneratedDump.
+// block table stands last, right before the end mark, with all data below it;
+// nothing follows, and RequiredDumpSpace says the same size. The bugcheck writer
+// puts the table before its data and appends secondary data. Newer kernels also
+// set LiveDumpGeneratedDump.
 func (f *File) isLive() bool {
 	t := f.tri
 	table := int64(t.blocks.off)

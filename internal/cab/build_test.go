@@ -25,6 +25,7 @@ type testFile struct {
 type testCab struct {
 	flags       uint16
 	reserve     bool // 5, 3 and 2 bytes of reserved area after header, folder, data
+	sumReserve  bool // the checksums take in the data's reserved area
 	noChecksum  bool
 	folders     []testFolder
 	files       []testFile
@@ -68,13 +69,17 @@ func (c testCab) build() []byte {
 		for i, p := range f.packed {
 			sizes := le.AppendUint16(nil, uint16(len(p)))
 			sizes = le.AppendUint16(sizes, uint16(f.plain[i]))
+			reserved := []byte("rs")[:dataReserve]
 			sum := xorWords(p) ^ xorWords(sizes)
+			if c.sumReserve {
+				sum = xorWords(p) ^ xorWords(append(sizes[:4:4], reserved...))
+			}
 			if c.noChecksum {
 				sum = 0
 			}
 			data = le.AppendUint32(data, sum)
 			data = append(data, sizes...)
-			data = append(data, make([]byte, dataReserve)...)
+			data = append(data, reserved...)
 			data = append(data, p...)
 		}
 	}

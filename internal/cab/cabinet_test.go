@@ -93,11 +93,18 @@ func TestMSZIP(t *testing.T) {
 	}
 }
 
-// TestReservedAreas skips the areas that signatures are kept in.
+// TestReservedAreas skips the areas that signatures are kept in, whether the
+// blocks' checksums take them in or not.
 func TestReservedAreas(t *testing.T) {
+	t.Run("not summed", func(t *testing.T) { testReservedAreas(t, false) })
+	t.Run("summed", func(t *testing.T) { testReservedAreas(t, true) })
+}
+
+func testReservedAreas(t *testing.T, summed bool) {
 	data := testData(3, 70000)
 	c := open(t, testCab{
-		reserve: true,
+		reserve:    true,
+		sumReserve: summed,
 		folders: []testFolder{
 			{packed: [][]byte{[]byte("abc")}, plain: []int{3}},
 			lzxFolder(data, 16, []testBlock{{1, 70000}}, 0),

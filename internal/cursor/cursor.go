@@ -4,7 +4,8 @@
 // A Cursor has a sticky error: after the first failed read every further read
 // returns zero and moves nothing, so a parser reads straight through a record
 // and checks once. The bytes are untrusted; offsets and lengths are checked
-// without overflow. It is the only place that slices input.
+// without overflow. Formats are read through it; what the parsers slice
+// themselves is only what it has handed out.
 package cursor
 
 import (
@@ -32,9 +33,9 @@ func New(b []byte, stream string, base int64) *Cursor {
 }
 
 // At reads size bytes of r at off and returns a cursor over them. The size is
-// clamped to limit and to what the file holds: a short read gives a cursor over
-// the bytes there are, and the reads past them fail. It allocates no more than
-// the file holds.
+// clamped to what the file holds: a short read gives a cursor over the bytes
+// there are, and the reads past them fail. It allocates no more than the file
+// holds.
 func At(r io.ReaderAt, fileSize, off, size int64, stream string) *Cursor {
 	c := &Cursor{base: off, stream: stream}
 	if off < 0 || off > fileSize {
