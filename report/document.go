@@ -21,7 +21,6 @@ type Document struct {
 	Threads         []ThreadJSON     `json:"threads,omitempty"`
 	CrashingThread  *ThreadJSON      `json:"crashing_thread,omitempty"`
 	Modules         []ModuleJSON     `json:"modules,omitempty"`
-	Drivers         []ModuleJSON     `json:"drivers,omitempty"`
 	UnloadedModules []UnloadedJSON   `json:"unloaded_modules,omitempty"`
 	Handles         []HandleJSON     `json:"handles,omitempty"`
 	Regions         []RegionJSON     `json:"regions,omitempty"`

@@ -35,7 +35,7 @@ type List struct {
 	Modules  []*triage.Module // modules, and drivers: those with Kernel set
 	Unloaded []dump.Module
 	Threads  []triage.Thread // printed without frames
-	Handles  []dump.Handle
+	Handles  []dump.Handle   // nil when the dump does not say
 	Regions  []dump.Region
 	Ranges   []dump.Range
 	Streams  []Stream
@@ -95,12 +95,14 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	case ListModules:
 		d.Modules, d.UnloadedModules = modulesJSON(l.Modules, h), unloadedJSON(l.Unloaded, h)
 	case ListDrivers:
-		d.Drivers, d.UnloadedModules = modulesJSON(drivers(l.Modules), h), unloadedJSON(l.Unloaded, h)
+		d.Modules, d.UnloadedModules = modulesJSON(drivers(l.Modules), h), unloadedJSON(l.Unloaded, h)
 	case ListThreads:
 		d.ThreadCount = ptr(len(l.Threads))
 		special["threads"] = func(s *stream) { s.threadHeads(l.Threads, h) }
 	case ListHandles:
-		d.Handles = append([]HandleJSON{}, handlesJSON(l.Handles, h)...)
+		if l.Handles != nil { // none is a fact, no handle data is not
+			d.Handles = append([]HandleJSON{}, handlesJSON(l.Handles, h)...)
+		}
 	case ListMemory:
 		special["regions"] = func(s *stream) { s.regions(l.Regions, h) }
 		special["ranges"] = func(s *stream) { s.ranges(l.Ranges, h) }

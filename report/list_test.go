@@ -83,7 +83,7 @@ func TestListJSON(t *testing.T) {
 		case ListThreads:
 			checkAll(t, doc, map[string]any{"threads.0.thread_id": 0x5920, "threads.0.frames": []any{}, "threads.2.thread_name": ".NET Finalizer"}, dotted)
 		case ListDrivers:
-			checkAll(t, doc, map[string]any{"drivers.0.filename": "ntoskrnl.exe", "drivers.1": nil, "modules": nil}, dotted)
+			checkAll(t, doc, map[string]any{"modules.0.filename": "ntoskrnl.exe", "modules.1": nil, "drivers": nil}, dotted)
 		case ListMemory:
 			checkAll(t, doc, map[string]any{
 				"regions.1.protect": "PAGE_READWRITE | PAGE_GUARD", "regions.1.state": "MEM_COMMIT", "regions.1.type": "MEM_PRIVATE",
@@ -97,12 +97,17 @@ func TestListJSON(t *testing.T) {
 		}
 		if l.Kind == ListHandles {
 			checkAll(t, doc, map[string]any{"handles.0.type_name": "Event", "handles.0.object_name": nil}, dotted)
-			l.Handles = nil
-			b.Reset()
-			if err := ListJSON(&b, l, testOptions); err != nil {
-				t.Fatal(err)
+			for _, c := range []struct {
+				handles []dump.Handle
+				want    any
+			}{{[]dump.Handle{}, []any{}}, {nil, nil}} { // no handles, and not known
+				l.Handles = c.handles
+				b.Reset()
+				if err := ListJSON(&b, l, testOptions); err != nil {
+					t.Fatal(err)
+				}
+				checkAll(t, validate(t, b.Bytes()), map[string]any{"handles": c.want}, dotted)
 			}
-			checkAll(t, validate(t, b.Bytes()), map[string]any{"handles": []any{}}, dotted)
 		}
 	}
 }

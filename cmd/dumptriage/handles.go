@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/dump"
+	"dumptriage/minidump"
 	"dumptriage/report"
 	"dumptriage/triage"
 )
@@ -14,7 +16,9 @@ func handlesCommand() *cli.Command {
 		ArgsUsage: "DUMP",
 		Flags:     listFlags(),
 		Action: listVerb(report.ListHandles, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
-			l.Handles = d.Handles()
+			if f, ok := d.Source.(*minidump.File); ok && f.Has(minidump.StreamHandleData) {
+				l.Handles = append([]dump.Handle{}, d.Handles()...)
+			}
 			return nil
 		}),
 	}
