@@ -22,6 +22,7 @@ type space struct {
 	images  map[*Module]*pdata.Image
 	missing map[*Module]*symbols.Missing
 	last    *Module // most stacks stay in a module for a few frames
+	dynamic *dynamicTables
 }
 
 func newSpace(src dump.Source, store *symbols.Store) *space {
@@ -42,6 +43,7 @@ func newSpace(src dump.Source, store *symbols.Store) *space {
 	slices.SortStableFunc(s.mods, func(a, b *Module) int { return cmp.Compare(a.Base, b.Base) })
 	s.regions = slices.Clone(src.Regions())
 	slices.SortStableFunc(s.regions, func(a, b dump.Region) int { return cmp.Compare(a.Base, b.Base) })
+	s.dynamic = newDynamicTables(s, src)
 	return s
 }
 

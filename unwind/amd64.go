@@ -35,6 +35,10 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 	switch {
 	case f.exact() && w.nullCall(s, opt):
 		return w.stepNullCall(regs, f, opt)
+	case s.kind == sitePdata && s.coarse && f.exact() && w.beforeFrame(s):
+		return w.stepBeforeFrame(regs, f, s, opt)
+	case s.kind == sitePdata && s.dynamic && w.lacksFrame(regs, s):
+		return w.stepReentry(regs, f, s, opt)
 	case s.kind == sitePdata && f.exact():
 		return w.stepStopped(regs, f, s, opt)
 	case s.kind == sitePdata:
@@ -101,6 +105,9 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 		case undoMachine:
 			return w.machineFrame(regs, sp+uint64(u.val), opt)
 		}
+	}
+	if s.coarse {
+		onlyFrame(regs)
 	}
 	return w.ret(sp, s.method)
 }

@@ -74,8 +74,14 @@ func (w *Walker) returning(regs *dump.Registers, f *Frame, opt *Options) (target
 // rbpAllowed reports whether rbp may be taken for a frame pointer: not in
 // images whose unwind data says how they use it.
 func (w *Walker) rbpAllowed(f *Frame) bool {
-	kind := w.resolved(f.Lookup).kind
-	return f.HasFP && (kind == siteOutside || kind == siteNoImage || kind == siteNoTable)
+	s := w.resolved(f.Lookup)
+	switch s.kind {
+	case siteOutside, siteNoImage, siteNoTable:
+		return f.HasFP
+	case siteBad:
+		return f.HasFP && s.dynamic
+	}
+	return false
 }
 
 // followRBP tries rbp as a frame pointer at the customary distances from the
@@ -157,6 +163,10 @@ func (w *Walker) onStack(va uint64, opt *Options) bool {
 // stepScan looks for the next word on the stack that is a return address.
 func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
 	if w.unproven >= maxUnproven {
+		if g, ok := w.anchor(f, opt, why); ok {
+			w.guessed(regs, f, g)
+			return Stop{}, true
+		}
 		return Stop{StopLimit, fmt.Sprintf("%d frames found without proof; %s", maxUnproven, why.Detail)}, false
 	}
 	words := untrustedScan
@@ -179,6 +189,9 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		if p == proofNo || w.onward(ip, at+size, opt) == proofNo {
 			continue
 		}
+		if p == proofUnknown && w.leadsOn(ip, at+size, opt) {
+			p = proofYes
+		}
 		g := guess{ip: ip, sp: at + size, trust: TrustScan, method: MethodScan, detail: why.Detail}
 		if p == proofUnknown {
 			w.unproven++
@@ -189,6 +202,10 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		if w.arch == dump.X86 {
 			g.fp, g.hasFP = w.savedEBP(f, opt, at)
 		}
+		w.guessed(regs, f, g)
+		return Stop{}, true
+	}
+	if g, ok := w.anchor(f, opt, why); ok {
 		w.guessed(regs, f, g)
 		return Stop{}, true
 	}
@@ -211,8 +228,11 @@ func (w *Walker) candidate(v uint64, opt *Options) proof {
 	if s.beginsFunction(v) {
 		return proofNo
 	}
-	p := w.callBefore(s, v)
-	if p == proofUnknown && !s.inModule() {
+	if s.dynamic && w.framelessCall(s) {
+		return proofNo
+	}
+	p := w.callBefore(w.site(v-1), v)
+	if p == proofUnknown && !w.site(v-1).inModule() {
 		return proofNo
 	}
 	return p

@@ -357,6 +357,8 @@ type dynamicSpace struct {
 	table *fakeImage
 }
 
+func (s dynamicSpace) HasDynamicTables() bool { return true }
+
 func (s dynamicSpace) DynamicTable(va uint64) (Table, uint64, Method) {
 	if va&^0xfff == jitPage {
 		return s.table, jitPage - textRVA, MethodFunctionTable

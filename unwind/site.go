@@ -38,6 +38,9 @@ type site struct {
 	kind      siteKind
 	call      proof
 	method    Method // to record for what its unwind data finds
+	dynamic   bool   // in a function of code made at run time
+	coarse    bool   // by an entry for a whole range of functions
+	remark    string // what is known of code made at run time without an entry
 	image     Table
 	base      uint64
 	module    *dump.Module // nil when in no module, or when image is set
@@ -73,15 +76,30 @@ func (w *Walker) locate(s *site, addr uint64) {
 	}
 }
 
-// locateDynamic looks for a function of code made at run time. Being in one
-// makes an address code.
+// maxFunction is more than any function's size: an entry that spans more stands
+// for a range of functions that all begin with push rbp; mov rbp, rsp.
+const maxFunction = 16 << 20
+
+// locateDynamic looks for a function of code made at run time. Being in the
+// range of a table makes an address code.
 func (w *Walker) locateDynamic(s *site) {
 	t, base, method := w.dynamic.DynamicTable(s.addr)
 	if t == nil || s.addr < base || s.addr-base > 0xffffffff {
 		return
 	}
-	if _, ok, err := t.Lookup(uint32(s.addr - base)); ok && err == nil {
-		s.image, s.base, s.method, s.exec, s.execKnown = t, base, method, true, true
+	rf, ok, err := t.Lookup(uint32(s.addr - base))
+	switch {
+	case ok && err == nil:
+		s.image, s.base, s.method, s.dynamic = t, base, method, true
+		s.exec, s.execKnown = true, true
+		s.coarse = rf.End-rf.Begin > maxFunction
+	case !s.execKnown && t.Executable(uint32(s.addr-base)):
+		s.exec, s.execKnown = true, true
+		fallthrough
+	default:
+		if r, ok := t.(Remarker); ok {
+			s.remark = r.Remark()
+		}
 	}
 }
 
@@ -157,12 +175,18 @@ func (w *Walker) lack(s *site) Stop {
 	case siteBad:
 		return Stop{StopBadUnwindInfo, fmt.Sprintf("%s: function at RVA %#x: %v", w.name(s), s.rf.Begin, s.err)}
 	}
+	if s.remark != "" {
+		return Stop{StopNoUnwindData, fmt.Sprintf("%#x lies in %s", s.addr, s.remark)}
+	}
 	return Stop{StopNoUnwindData, fmt.Sprintf("%#x lies in no module", s.addr)}
 }
 
 func (w *Walker) name(s *site) string {
 	if m, ok := w.space.Module(s.addr); ok {
 		return m.Name()
+	}
+	if s.dynamic {
+		return fmt.Sprintf("the function table at %#x", s.base)
 	}
 	return fmt.Sprintf("image at %#x", s.base)
 }

@@ -41,9 +41,17 @@ type Table interface {
 // what they do not cover is not taken for a leaf.
 type DynamicSpace interface {
 	Space
+	// HasDynamicTables reports whether there are any.
+	HasDynamicTables() bool
 	// DynamicTable returns the table for va, the address its RVAs count from,
 	// and the method to record for frames found by it; nil when there is none.
 	DynamicTable(va uint64) (t Table, base uint64, method Method)
+}
+
+// Remarker is a Table that knows something of the code in its range that it has
+// no entry for: that only a callback could tell, for example.
+type Remarker interface {
+	Remark() string
 }
 
 // Walker walks stacks in one Space. It remembers what it learned about code
@@ -62,6 +70,7 @@ type Walker struct {
 	frame   []Frame         // scratch for the walk under way
 
 	unproven int // scan frames in a row that no code bytes confirmed
+	effort   int // what is left of reentryEffort in this walk
 	seam     seam
 }
 
@@ -82,14 +91,17 @@ func New(space Space, arch dump.Arch) *Walker {
 }
 
 func newWalker(space Space, arch dump.Arch, find func(uint64) (Table, uint64)) *Walker {
-	dynamic, _ := space.(DynamicSpace)
+	var dynamic DynamicSpace
+	if arch == dump.AMD64 {
+		dynamic, _ = space.(DynamicSpace)
+	}
 	return &Walker{space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
 }
 
 // Walk walks the stack that regs describe, innermost frame first. It always
 // returns; Stack.Stop says why it went no further.
 func (w *Walker) Walk(regs dump.Registers, opt Options) Stack {
-	w.unproven, w.seam = 0, seam{}
+	w.unproven, w.seam, w.effort = 0, seam{}, reentryEffort
 	regs.Arch = w.arch
 	f, stop, ok := w.first(&regs, &opt)
 	if !ok {
@@ -165,6 +177,10 @@ func (w *Walker) Step(regs *dump.Registers, f *Frame, opt *Options) (stop Stop, 
 	}
 	return Stop{StopNoUnwindData, fmt.Sprintf("stacks of architecture %s are not walked", w.arch)}, false
 }
+
+// DiscardMemory forgets what was read of the stack, for a space whose memory
+// changes. What is known of code is kept.
+func (w *Walker) DiscardMemory() { w.stack.Discard() }
 
 // Seam returns, after Step stopped with StopTrapFrame, the address of the
 // KTRAP_FRAME and how the user-mode registers were read.
