@@ -105,7 +105,11 @@ func (t *text) heading(inc *triage.Incident) {
 	t.process(&inc.Process, t.pid)
 	t.emulation(inc.Emulation)
 	if p := inc.Pairing; p != nil {
-		t.line("", "Pair:    %s with %s (%s, pid %x)", clean(dump.BaseName(p.User)), clean(dump.BaseName(p.Kernel)), clean(p.How), p.PID)
+		id := ""
+		if p.PID != 0 {
+			id = fmt.Sprintf("pid %d", p.PID)
+		}
+		t.line("", "Pair:    %s with %s (%s)", clean(dump.BaseName(p.User)), clean(dump.BaseName(p.Kernel)), joinWith(", ", clean(p.How), id))
 		for _, w := range p.Warnings {
 			t.line(sgrYellow, "         warning: %s", clean(w))
 		}
@@ -131,11 +135,8 @@ func (t *text) system(s *dump.System) {
 		v = osVersion(s)
 	}
 	cpus := ""
-	switch {
-	case s.CPUCount == 1:
-		cpus = "1 processor"
-	case s.CPUCount != 0:
-		cpus = fmt.Sprintf("%d processors", s.CPUCount)
+	if s.CPUCount != 0 {
+		cpus = plural(int(s.CPUCount), "processor")
 	}
 	t.line("", "System:  %s", joinWith(", ", strings.TrimSpace("Windows NT "+clean(v)), s.Arch.String(), cpus))
 }
@@ -143,7 +144,7 @@ func (t *text) system(s *dump.System) {
 func (t *text) process(p *dump.Process, pid *uint32) {
 	id := ""
 	if pid != nil {
-		id = fmt.Sprintf("pid %x", *pid)
+		id = fmt.Sprintf("pid %d (0x%x)", *pid, *pid)
 	}
 	if s := joinWith(", ", clean(p.Name), id); s != "" {
 		t.line("", "Process: %s", s)
@@ -244,11 +245,7 @@ func (t *text) groups(inc *triage.Incident) {
 	groups := groupThreads(inc)
 	for _, g := range groups {
 		t.line("", "")
-		s := "threads"
-		if len(g.members) == 1 {
-			s = "thread"
-		}
-		t.line(sgrBold, "%d %s: %s", len(g.members), s, t.memberList(inc, g.members))
+		t.line(sgrBold, "%s: %s", plural(len(g.members), "thread"), t.memberList(inc, g.members))
 		t.thread(inc, g.members[0])
 	}
 	t.line("", "")
@@ -297,29 +294,34 @@ func shownAbove(inc *triage.Incident, c *triage.CPU) bool {
 	})
 }
 
+// missing names the images that were needed and not found, and the places where
+// they were looked for: once when they are the same for all.
 func (t *text) missing(missing []symbols.Missing) {
+	missing = slices.DeleteFunc(slices.Clone(missing), func(m symbols.Missing) bool { return m.Module == nil })
 	if len(missing) == 0 {
 		return
 	}
 	t.line("", "")
 	t.line(sgrYellow, "Images not found (their frames have no names, and unwinding through them is less certain).")
 	t.line(sgrYellow, "Name the folders that hold them with --images:")
+	tried := missing[0].Tried
+	same := !slices.ContainsFunc(missing, func(m symbols.Missing) bool { return !slices.Equal(m.Tried, tried) })
 	for i := range missing {
 		m := &missing[i]
-		if m.Module == nil {
-			continue
-		}
 		key := m.Key
 		if key == "" {
 			key = codeID(m.Module)
 		}
-		t.line("", "  %s  %s", clean(m.Module.Name()), clean(key))
-		if len(m.Tried) > 0 {
+		t.line("", "  %s", joinWith("  ", clean(m.Module.Name()), clean(key)))
+		if !same && len(m.Tried) > 0 {
 			t.line("", "    tried: %s", clean(strings.Join(m.Tried, "; ")))
 		}
 		if m.Reason != "" {
 			t.line("", "    refused: %s", clean(m.Reason))
 		}
+	}
+	if same && len(tried) > 0 {
+		t.line("", "Tried: %s", clean(strings.Join(tried, "; ")))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -38,13 +39,34 @@ func ListText(w io.Writer, l *List, opt Options) error {
 	return t.flush()
 }
 
-// table lines up columns. Cells are separated by tabs, which clean has escaped
-// wherever a dump's strings hold them.
-func (t *text) table(header string, rows func(add func(format string, args ...any))) {
+// table lines up columns. A column that no row has anything in is left out.
+// Cells are separated by tabs, which clean has escaped wherever a dump's strings
+// hold them.
+func (t *text) table(header []string, rows func(add func(cells ...string))) {
+	var all [][]string
+	used := make([]bool, len(header))
+	rows(func(cells ...string) {
+		all = append(all, cells)
+		for i, c := range cells {
+			used[i] = used[i] || c != ""
+		}
+	})
 	var b bytes.Buffer
 	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, header)
-	rows(func(format string, args ...any) { fmt.Fprintf(tw, format+"\n", args...) })
+	row := func(cells []string) {
+		sep := ""
+		for i, c := range cells {
+			if used[i] || len(all) == 0 {
+				fmt.Fprint(tw, sep, c)
+				sep = "\t"
+			}
+		}
+		fmt.Fprintln(tw)
+	}
+	row(header)
+	for _, cells := range all {
+		row(cells)
+	}
 	tw.Flush()
 	for line := range bytes.Lines(b.Bytes()) {
 		t.line("", "%s", bytes.TrimRight(line, " \n")) // empty last cells leave blanks
@@ -86,7 +108,7 @@ var imageStates = map[symbols.ImageState]string{
 }
 
 func (t *text) modules(modules []*triage.Module, unloaded []dump.Module) {
-	t.table("start\tend\tmodule\tversion\ttime stamp\timage\tpath", func(add func(string, ...any)) {
+	t.table([]string{"start", "end", "module", "version", "time stamp", "debug id", "image", "path"}, func(add func(...string)) {
 		for _, m := range modules {
 			if m == nil || m.Module == nil {
 				continue
@@ -95,7 +117,7 @@ func (t *text) modules(modules []*triage.Module, unloaded []dump.Module) {
 			if m.TimeDateStamp != 0 {
 				stamp = fmt.Sprintf("%08X", m.TimeDateStamp)
 			}
-			add("%s\t%s\t%s\t%s\t%s\t%s\t%s", t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), version(m.Version), stamp, imageStates[m.Image], clean(m.Path))
+			add(t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), version(m.Version), stamp, debugID(&m.CodeView), imageStates[m.Image], clean(m.Path))
 		}
 	})
 	if len(unloaded) == 0 {
@@ -103,15 +125,15 @@ func (t *text) modules(modules []*triage.Module, unloaded []dump.Module) {
 	}
 	t.line("", "")
 	t.line("", "Unloaded modules:")
-	t.table("start\tend\tmodule", func(add func(string, ...any)) {
+	t.table([]string{"start", "end", "module"}, func(add func(...string)) {
 		for i := range unloaded {
-			add("%s\t%s\t%s", t.addr(unloaded[i].Base), t.addr(unloaded[i].End()), clean(unloaded[i].Name()))
+			add(t.addr(unloaded[i].Base), t.addr(unloaded[i].End()), clean(unloaded[i].Name()))
 		}
 	})
 }
 
 func (t *text) threadTable(threads []triage.Thread) {
-	t.table("#\tid\tteb\tethread\tstate\tstart\tkernel time\tuser time\tname", func(add func(string, ...any)) {
+	t.table([]string{"#", "id", "teb", "ethread", "state", "start", "kernel time", "user time", "name"}, func(add func(...string)) {
 		for i := range threads {
 			th := &threads[i]
 			ethread, state := "", ""
@@ -128,7 +150,7 @@ func (t *text) threadTable(threads []triage.Thread) {
 			if j := timesJSON(th.Times); j != nil {
 				kernel, user = seconds(j.KernelSeconds), seconds(j.UserSeconds)
 			}
-			add("%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", i, t.threadID(th.ID), t.known(th.TEB), ethread, state, t.known(th.StartAddress), kernel, user, clean(th.Name))
+			add(strconv.Itoa(i), t.threadID(th.ID), t.known(th.TEB), ethread, state, t.known(th.StartAddress), kernel, user, clean(th.Name))
 		}
 	})
 }
@@ -148,41 +170,49 @@ func (t *text) known(v uint64) string {
 }
 
 func (t *text) handles(handles []dump.Handle) {
-	t.table("handle\taccess\ttype\tname", func(add func(string, ...any)) {
-		for i := range handles {
-			h := &handles[i]
-			add("%x\t%08x\t%s\t%s", h.Value, h.Access, clean(h.Type), clean(h.Name))
+	switch len(handles) {
+	case 0:
+		if handles == nil {
+			t.line("", "The dump holds no handle data.")
+			return
 		}
-	})
-	t.line("", "%d handles", len(handles))
+	default:
+		t.table([]string{"handle", "access", "type", "name"}, func(add func(...string)) {
+			for i := range handles {
+				h := &handles[i]
+				add(fmt.Sprintf("%x", h.Value), fmt.Sprintf("%08x", h.Access), clean(h.Type), clean(h.Name))
+			}
+		})
+	}
+	t.line("", "%s", plural(len(handles), "handle"))
 }
 
 func (t *text) memory(regions []dump.Region, ranges []dump.Range) {
 	if len(regions) > 0 {
-		t.table("base\tsize\tstate\ttype\tprotection", func(add func(string, ...any)) {
+		t.table([]string{"base", "size", "state", "type", "protection"}, func(add func(...string)) {
 			for i := range regions {
 				r := &regions[i]
 				protect := ""
 				if r.Protect != 0 {
 					protect = protection(r.Protect)
 				}
-				add("%s\t%x\t%s\t%s\t%s", t.addr(r.Base), r.Size, memoryState(r.State), memoryType(r.Type), protect)
+				add(t.addr(r.Base), fmt.Sprintf("%x", r.Size), memoryState(r.State), memoryType(r.Type), protect)
 			}
 		})
 		t.line("", "")
 	}
 	var total uint64
-	t.table("in the dump\tsize\tfile offset", func(add func(string, ...any)) {
+	t.table([]string{"in the dump", "size", "file offset"}, func(add func(...string)) {
 		for _, r := range ranges {
 			total += r.Size
-			add("%s\t%x\t%x", t.addr(r.VA), r.Size, r.Off)
+			add(t.addr(r.VA), fmt.Sprintf("%x", r.Size), fmt.Sprintf("%x", r.Off))
 		}
 	})
-	t.line("", "%d ranges, %d bytes of memory", len(ranges), total)
+	t.line("", "%s, %d bytes of memory", plural(len(ranges), "range"), total)
 }
 
 func (t *text) streams(streams []Stream) {
-	t.table("type\tname\toffset\tsize\tnote", func(add func(string, ...any)) {
+	t.table([]string{"type", "name", "offset", "size", "note"}, func(add func(...string)) {
 		for i := range streams {
 			s := &streams[i]
 			kind, offset, size := "", "", ""
@@ -195,7 +225,15 @@ func (t *text) streams(streams []Stream) {
 			if s.Size >= 0 {
 				size = fmt.Sprintf("%d", s.Size)
 			}
-			add("%s\t%s\t%s\t%s\t%s", kind, clean(s.Name), offset, size, clean(s.Note))
+			add(kind, clean(s.Name), offset, size, clean(s.Note))
 		}
 	})
+}
+
+// plural counts things whose name takes an s.
+func plural(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
