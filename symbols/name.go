@@ -14,18 +14,37 @@ const exportReach = 0x1000
 // NameOf names an address in an image. Both are RVAs: lookup is where the code
 // is looked up (one byte before a return address), ip what Offset counts from.
 // An export is used only when nothing proves that it belongs to another
-// function; failing that the start of the function by .pdata is the name.
+// function; failing that the start of the function by .pdata is the name. Code
+// that was moved away from its function is named after the function all the
+// same, unless it lies before it, where no offset leads.
 func NameOf(im *pdata.Image, lookup, ip uint32) Name {
-	start, proved := im.FunctionStart(lookup)
 	sym, ok := im.NearestExport(lookup)
-	switch {
-	case ok && proved && sym.RVA >= start,
-		ok && !proved && lookup-sym.RVA < exportReach && !endsBefore(im, sym.RVA, lookup):
-		return Name{Function: sym.Name, Offset: uint64(ip - sym.RVA), Source: SourceExport}
-	case proved:
-		return Name{Function: fmt.Sprintf("fn@%x", start), Offset: uint64(ip - start), Source: SourcePdata}
+	start, proved := im.FunctionStart(lookup)
+	if !proved {
+		if ok && lookup-sym.RVA < exportReach && !endsBefore(im, sym.RVA, lookup) {
+			return Name{Function: sym.Name, Offset: uint64(ip - sym.RVA), Source: SourceExport}
+		}
+		return Name{Source: SourceNone}
 	}
-	return Name{Source: SourceNone}
+	if !ok || !inFunction(im, sym.RVA, start) {
+		sym, ok = im.NearestExport(start)
+		ok = ok && sym.RVA == start
+	}
+	if ok && sym.RVA <= ip {
+		return Name{Function: sym.Name, Offset: uint64(ip - sym.RVA), Source: SourceExport}
+	}
+	if start > ip {
+		rf, _, _ := im.Lookup(lookup)
+		start = rf.Begin
+	}
+	return Name{Function: fmt.Sprintf("fn@%x", start), Offset: uint64(ip - start), Source: SourcePdata}
+}
+
+// inFunction reports whether an address belongs to the function that begins at
+// start.
+func inFunction(im *pdata.Image, rva, start uint32) bool {
+	s, ok := im.FunctionStart(rva)
+	return ok && s == start
 }
 
 // endsBefore reports whether the function at an export is known to end at or

@@ -1,6 +1,7 @@
 package symbols
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,6 +19,13 @@ import (
 // stops growing: a mistyped "/" must not walk a whole disk for ever.
 const maxIndexed = 2_000_000
 
+// maxUnread caps how many folders that cannot be listed are named.
+const maxUnread = 4
+
+// notFile are the kinds of directory entries that cannot be images: reading a
+// pipe or device may never end.
+const notFile = fs.ModeDir | fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice
+
 // Store finds images in directories. Directories are walked once, on the first
 // search, and only files whose name matches are opened, so naming a large
 // symbol store costs its directory listing. It is safe for concurrent use.
@@ -27,6 +35,7 @@ type Store struct {
 	mu      sync.Mutex
 	indexed bool
 	full    bool
+	unread  []string            // folders that could not be listed, with the reason
 	byName  map[string][]string // lower-case base name to paths, in walking order
 	open    []io.Closer
 }
@@ -54,7 +63,7 @@ func (s *Store) Find(m *dump.Module) (*pdata.Image, string, *Missing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.index()
-	miss := &Missing{Module: m, Key: Key(m), Tried: slices.Clone(s.dirs)}
+	miss := &Missing{Module: m, Key: Key(m), Tried: slices.Concat(s.dirs, s.unread)}
 	for _, name := range candidateNames(m) {
 		for _, path := range s.byName[name] {
 			im, err := s.try(path, m)
@@ -89,24 +98,39 @@ func (s *Store) index() {
 	s.byName = map[string][]string{}
 	count := 0
 	for _, dir := range s.dirs {
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				if d != nil && d.IsDir() {
-					return fs.SkipDir
-				}
-				return nil // an unreadable entry is just not a candidate
-			}
-			if d.IsDir() {
+		// A link is followed where the user names it, not within the tree,
+		// where it could lead round in circles.
+		root, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			root = dir
+		}
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				s.unlisted(err)
+				return nil // WalkDir goes on behind it
+			case d.Type()&notFile != 0:
 				return nil
 			}
 			if count++; count > maxIndexed {
 				s.full = true
 				return fs.SkipAll
 			}
+			if rel, err := filepath.Rel(root, path); err == nil {
+				path = filepath.Join(dir, rel) // as the user knows it
+			}
 			name := indexName(d.Name())
 			s.byName[name] = append(s.byName[name], path)
 			return nil
 		})
+	}
+}
+
+// unlisted notes a folder that could not be listed.
+func (s *Store) unlisted(err error) {
+	var pe *fs.PathError
+	if errors.As(err, &pe) && len(s.unread) < maxUnread {
+		s.unread = append(s.unread, fmt.Sprintf("%s (cannot be read: %v)", pe.Path, pe.Err))
 	}
 }
 
@@ -155,7 +179,7 @@ func openVerified(r io.ReaderAt, size int64, path string, m *dump.Module) (*pdat
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if id.SizeOfImage != uint32(m.Size) || m.TimeDateStamp != 0 && id.TimeDateStamp != m.TimeDateStamp {
+	if uint64(id.SizeOfImage) != m.Size || m.TimeDateStamp != 0 && id.TimeDateStamp != m.TimeDateStamp {
 		return nil, fmt.Errorf("%s is another build (%s, wanted %s)", path, id.Key(), pdata.Identity{TimeDateStamp: m.TimeDateStamp, SizeOfImage: uint32(m.Size)}.Key())
 	}
 	return pdata.OpenFile(r, size, path)
