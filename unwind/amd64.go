@@ -255,7 +255,13 @@ func (w *Walker) land(regs *dump.Registers, f *Frame, opt *Options, t target, st
 		return Stop{StopEndOfStack, ""}, false
 	}
 	w.unproven = 0
-	w.caller(regs, f, t.ip, t.sp, TrustCFI, t.method, t.detail)
+	trust := TrustCFI
+	if w.settling > 0 {
+		if w.settling--; w.settling > 0 {
+			trust, t.detail = TrustCFIScan, "follows from a frame register that was searched for"
+		}
+	}
+	w.caller(regs, f, t.ip, t.sp, trust, t.method, t.detail)
 	if opt.atSeam() && t.sp == opt.bodySP() {
 		regs.Set(dump.RBP, opt.stubRBP()) // known from the frame's place, whatever was recovered
 		f.FP, f.HasFP = opt.stubRBP(), true

@@ -16,6 +16,10 @@ const (
 	followed      = 3       // steps that a guess must lead on for, as long as it stays in such code
 	reentryEffort = 1 << 16 // words looked at in one walk; a step tried counts tryEffort
 	tryEffort     = 16
+	// A call that is over may leave frames behind that lead on too: to the live
+	// ones, where both return to. They were never more than two, so only what
+	// comes after is certain again.
+	settlingSteps = 2
 )
 
 // lacksFrame reports whether a site's unwind data needs a frame register that
@@ -40,25 +44,30 @@ func (w *Walker) framelessCall(s *site) bool {
 
 // stepReentry unwinds a function by a frame register that is searched for.
 func (w *Walker) stepReentry(regs *dump.Registers, f *Frame, s *site, opt *Options) (Stop, bool) {
-	found, t, ok := w.findFrame(f.Lookup, f.SP, opt)
+	r, ok := w.findFrame(f.Lookup, f.SP, opt)
 	if !ok {
 		_, stop := w.undo(regs, f, w.resolved(f.Lookup), opt)
 		return w.fallback(regs, f, opt, stop)
 	}
-	*regs = found
-	w.unproven = 0
-	w.caller(regs, f, t.ip, t.sp, TrustCFIScan, t.method, "the frame register was not known; its value is the first on the stack that leads on")
+	*regs = r.regs
+	w.unproven, w.settling = 0, settlingSteps
+	w.caller(regs, f, r.t.ip, r.t.sp, TrustCFIScan, r.t.method, "the frame register was not known; its value is the first on the stack that leads on")
 	return Stop{}, true
+}
+
+// reentry is a way back into code made at run time: what is known of the caller.
+type reentry struct {
+	regs dump.Registers
+	t    target
 }
 
 // findFrame searches the stack from sp on for the frame of the function at
 // lookup, whose frame register is not known: the first place from which the
-// unwind data leads on. It returns where the function returns to, and the
-// registers there.
-func (w *Walker) findFrame(lookup, sp uint64, opt *Options) (dump.Registers, target, bool) {
+// unwind data leads on.
+func (w *Walker) findFrame(lookup, sp uint64, opt *Options) (reentry, bool) {
 	s := w.resolved(lookup)
 	if s.kind != sitePdata || !s.dynamic {
-		return dump.Registers{}, target{}, false
+		return reentry{}, false
 	}
 	reg, off, saved := frameShape(s)
 	for at, words := sp, frameWords; words > 0 && w.effort > 0 && opt.holds(at, 16); at, words = at+8, words-1 {
@@ -75,10 +84,10 @@ func (w *Walker) findFrame(lookup, sp uint64, opt *Options) (dump.Registers, tar
 			continue
 		}
 		if w.candidate(t.ip, opt) != proofNo && w.follows(regs, t, opt) {
-			return regs, t, true
+			return reentry{regs, t}, true
 		}
 	}
-	return dump.Registers{}, target{}, false
+	return reentry{}, false
 }
 
 // frameShape returns the frame register of a site's unwind data, its distance
@@ -142,7 +151,7 @@ func (w *Walker) leadsOn(ip, sp uint64, opt *Options) bool {
 	}
 	var none dump.Registers
 	if w.lacksFrame(&none, s) {
-		_, _, ok := w.findFrame(ip-1, sp, opt)
+		_, ok := w.findFrame(ip-1, sp, opt)
 		return ok
 	}
 	regs := dump.Registers{Arch: w.arch}

@@ -71,6 +71,7 @@ type Walker struct {
 
 	unproven int // scan frames in a row that no code bytes confirmed
 	effort   int // what is left of reentryEffort in this walk
+	settling int // steps until a searched frame register is beyond doubt
 	seam     seam
 }
 
@@ -101,7 +102,7 @@ func newWalker(space Space, arch dump.Arch, find func(uint64) (Table, uint64)) *
 // Walk walks the stack that regs describe, innermost frame first. It always
 // returns; Stack.Stop says why it went no further.
 func (w *Walker) Walk(regs dump.Registers, opt Options) Stack {
-	w.unproven, w.seam, w.effort = 0, seam{}, reentryEffort
+	w.unproven, w.seam, w.effort, w.settling = 0, seam{}, reentryEffort, 0
 	regs.Arch = w.arch
 	f, stop, ok := w.first(&regs, &opt)
 	if !ok {
@@ -203,6 +204,7 @@ func (w *Walker) caller(regs *dump.Registers, f *Frame, ip, sp uint64, trust Tru
 // passed over did to the preserved registers is not known, so none of them
 // stays known but, where the step gave it, the frame pointer.
 func (w *Walker) guessed(regs *dump.Registers, f *Frame, g guess) {
+	w.settling = 0
 	*regs = dump.Registers{Arch: w.arch}
 	if g.hasFP {
 		regs.Set(w.arch.FPReg(), g.fp)
