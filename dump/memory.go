@@ -76,6 +76,9 @@ type Window struct {
 // NewWindow returns a window over m.
 func NewWindow(m Memory) *Window { return &Window{mem: m} }
 
+// Discard empties the window, for memory that has changed since it was read.
+func (w *Window) Discard() { w.n = 0 }
+
 // view returns size bytes at va without copying, or nil when memory lacks any.
 func (w *Window) view(va uint64, size int) []byte {
 	if off := va - w.base; va >= w.base && off < uint64(w.n) && uint64(size) <= uint64(w.n)-off {
