@@ -1,0 +1,66 @@
+// Command unwind-oracle checks the x64 unwinder on the functions of PE images,
+// by emulation, and prints a table of boundaries tried and wrong.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"dumptriage/unwind/oracle"
+)
+
+func main() {
+	oracle.ChildMain()
+	job := oracle.Job{Limits: oracle.DefaultLimits}
+	flag.IntVar(&job.Stride, "stride", 1, "check every `n`th function")
+	flag.IntVar(&job.Limits.Runs, "runs", job.Limits.Runs, "runs of a function at most")
+	flag.IntVar(&job.Limits.Steps, "steps", job.Limits.Steps, "instructions of a run at most")
+	failures := flag.Int("failures", 0, "describe up to `n` failures of each image")
+	limit := flag.Float64("fail", -1, "exit with status 1 when more than this `percentage` of an image's checks is wrong")
+	header := flag.Bool("header", true, "print the table's header")
+	flag.Parse()
+	if err := run(job, flag.Args(), *failures, *limit, *header); err != nil {
+		fmt.Fprintln(os.Stderr, "unwind-oracle:", err)
+		os.Exit(1)
+	}
+}
+
+func run(job oracle.Job, paths []string, failures int, limit float64, header bool) error {
+	if header {
+		fmt.Println("| image | functions | boundaries | checks (prolog, epilog, leaf) | wrong | call sites | wrong | lost | aborted | s |")
+		fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
+	}
+	over := false
+	for _, path := range paths {
+		job.Path = path
+		r, err := oracle.Run(context.Background(), job)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %s | %d | %d | %d (%d, %d, %d) | %s | %d | %s | %d | %d | %.0f |\n", filepath.Base(path), r.Functions, r.Boundaries,
+			r.Checks.Tried, r.Prologs, r.Epilogs, r.Leaves, wrong(r.Checks), r.Calls.Tried, wrong(r.Calls), r.Checks.Lost+r.Calls.Lost, len(r.Aborted), r.Took.Seconds())
+		for _, f := range r.Failures[:min(failures, len(r.Failures))] {
+			where := "at"
+			if f.Call {
+				where = "call before"
+			}
+			fmt.Printf("    %s %#x: %s [%s] %s: %s %s\n", where, f.RVA, f.Code, f.Text, f.Method, f.Wrong, f.Detail)
+		}
+		tried := float64(r.Checks.Tried + r.Calls.Tried)
+		over = over || limit >= 0 && float64(r.Checks.Wrong+r.Calls.Wrong) > tried*limit/100
+	}
+	if over {
+		return fmt.Errorf("more than %g %% of an image's checks are wrong", limit)
+	}
+	return nil
+}
+
+func wrong(c oracle.Counts) string {
+	if c.Wrong == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (%d marked)", c.Wrong, c.Marked)
+}
