@@ -44,6 +44,15 @@ func (a Arch) PointerSize() int {
 	return 8
 }
 
+// Narrow drops the sign extension that dumps give the addresses of 32-bit
+// code in their 64-bit fields: 0xffffffff80001234 is 0x80001234 there.
+func (a Arch) Narrow(va uint64) uint64 {
+	if a.PointerSize() == 4 && va>>31 == 0x1ffffffff {
+		return va & 0xffffffff
+	}
+	return va
+}
+
 // ArchOfMachine translates an IMAGE_FILE_MACHINE value of a PE or kernel dump
 // header.
 func ArchOfMachine(machine uint16) Arch {

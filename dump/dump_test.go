@@ -191,3 +191,22 @@ func TestModule(t *testing.T) {
 		t.Error("a module at the top of the address space wraps around")
 	}
 }
+
+// TestNarrow: only 32-bit code's addresses have a sign to lose, and only those
+// of the upper half carry one.
+func TestNarrow(t *testing.T) {
+	for _, c := range []struct {
+		arch     Arch
+		va, want uint64
+	}{
+		{X86, 0xffffffff80001234, 0x80001234},
+		{X86, 0xffffffffffffffff, 0xffffffff},
+		{X86, 0xffffffff7fffffff, 0xffffffff7fffffff}, // no sign extension of anything
+		{X86, 0x401000, 0x401000},
+		{AMD64, 0xffffffff80001234, 0xffffffff80001234},
+	} {
+		if got := c.arch.Narrow(c.va); got != c.want {
+			t.Errorf("%s: Narrow(%#x) = %#x, want %#x", c.arch, c.va, got, c.want)
+		}
+	}
+}

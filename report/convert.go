@@ -217,8 +217,9 @@ func crashJSON(inc *triage.Incident, h hexer) *CrashJSON {
 		j.AdjustedAddress = &AdjustedJSON{Kind: a.Kind}
 		if a.Kind == "null-pointer" {
 			j.AdjustedAddress.Offset = h.addr(a.Offset)
+		} else {
+			j.AdjustedAddress.Address = h.addr(a.Address)
 		}
-		j.AdjustedAddress.Address = h.addr(narrow(a.Address, inc.System.Arch))
 	}
 	if in := c.Instruction; in != nil {
 		j.Instruction = in.Text
@@ -243,7 +244,7 @@ func bugCheckJSON(b *triage.BugCheck, h hexer, arch dump.Arch) *BugCheckJSON {
 	name, meaning, _ := codes.BugCheck(b.Code)
 	j := &BugCheckJSON{Code: hex32(b.Code), RawCode: hex32(b.Raw), Name: name, Live: b.Live}
 	for _, p := range b.Parameters {
-		j.Parameters = append(j.Parameters, h.addr(narrow(p, arch)))
+		j.Parameters = append(j.Parameters, h.addr(arch.Narrow(p)))
 	}
 	if meaning != ([4]string{}) {
 		j.ParameterMeaning = meaning[:]

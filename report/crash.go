@@ -63,13 +63,5 @@ func CrashAddress(e *dump.Exception, arch dump.Arch) uint64 {
 	if (e.Code == codeAccessViolation || e.Code == codeInPageError) && len(e.Parameters) > 1 {
 		addr = e.Parameters[1]
 	}
-	return narrow(addr, arch)
-}
-
-// narrow drops the sign extension of a 32-bit address.
-func narrow(addr uint64, arch dump.Arch) uint64 {
-	if arch.PointerSize() == 4 && (addr>>32 == 0xffffffff && addr&0x80000000 != 0) {
-		return addr & 0xffffffff
-	}
-	return addr
+	return arch.Narrow(addr)
 }

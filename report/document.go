@@ -91,7 +91,8 @@ type CrashJSON struct {
 	Assertion       string        `json:"assertion,omitempty"`
 }
 
-// AdjustedJSON is the address that a fault was really about.
+// AdjustedJSON is the address that a fault was really about: for
+// "non-canonical" address, for "null-pointer" offset.
 type AdjustedJSON struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address,omitempty"`

@@ -169,8 +169,9 @@ func (t *text) crash(inc *triage.Incident) {
 	if c == nil {
 		return
 	}
-	t.line(sgrBold+sgrRed, "Crash:   %s (%s) at %s%s", CrashType(&c.Exception), hex32(c.Code)[2:], t.addr(narrow(c.Address, t.arch)), inModule(c.Module, c.Address))
-	if a := CrashAddress(&c.Exception, t.arch); a != narrow(c.Address, t.arch) {
+	at := t.arch.Narrow(c.Address)
+	t.line(sgrBold+sgrRed, "Crash:   %s (%s) at %s%s", CrashType(&c.Exception), hex32(c.Code)[2:], t.addr(at), inModule(c.Module, at))
+	if a := CrashAddress(&c.Exception, t.arch); a != at {
 		t.line("", "         accessed address %s", t.addr(a))
 	}
 	if a := c.Adjusted; a != nil {
@@ -218,7 +219,7 @@ func (t *text) bugCheck(inc *triage.Incident) {
 		return // whoever asked for a live dump passed none
 	}
 	for i, p := range b.Parameters {
-		t.line("", "Arg%d: %s", i+1, joinWith(", ", hexFor(t.arch).addr(narrow(p, t.arch))[2:], meaning[i]))
+		t.line("", "Arg%d: %s", i+1, joinWith(", ", hexFor(t.arch).addr(t.arch.Narrow(p))[2:], meaning[i]))
 	}
 	t.blame(b.Blame)
 }

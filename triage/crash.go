@@ -22,7 +22,7 @@ func (a *analysis) explainCrash() {
 	if inWow64Code(&c.Context) {
 		c.Context = as32(&c.Context)
 	}
-	c.Module = a.uw.space.find(exc.Address)
+	c.Module = a.uw.space.find(a.user.System().Arch.Narrow(exc.Address))
 	if m, ok := a.user.Source.(*minidump.File); ok {
 		c.Assertion = assertionText(m)
 	}

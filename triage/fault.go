@@ -114,26 +114,32 @@ func accesses(regs *dump.Registers, in x86asm.Inst, pc uint64) []MemoryAccess {
 	return out
 }
 
-// writesFirst reports whether an operation writes its first operand. The ones
-// that only read it are few.
+// writesFirst reports whether an operation writes its first operand. These are
+// the ones that only read it where it is memory.
 func writesFirst(op x86asm.Op) bool {
 	switch op {
 	case x86asm.CMP, x86asm.TEST, x86asm.PUSH, x86asm.CALL, x86asm.JMP, x86asm.LCALL, x86asm.LJMP,
-		x86asm.BT, x86asm.MUL, x86asm.IMUL, x86asm.DIV, x86asm.IDIV, x86asm.FLD, x86asm.FILD,
-		x86asm.COMISS, x86asm.COMISD, x86asm.UCOMISS, x86asm.UCOMISD, x86asm.LDMXCSR, x86asm.PREFETCHT0:
+		x86asm.BT, x86asm.MUL, x86asm.IMUL, x86asm.DIV, x86asm.IDIV, x86asm.BOUND,
+		x86asm.CMPSB, x86asm.CMPSW, x86asm.CMPSD, x86asm.CMPSQ, x86asm.SCASB, x86asm.SCASW, x86asm.SCASD, x86asm.SCASQ,
+		x86asm.LODSB, x86asm.LODSW, x86asm.LODSD, x86asm.LODSQ, x86asm.OUTSB, x86asm.OUTSW, x86asm.OUTSD, x86asm.XLATB,
+		x86asm.FLD, x86asm.FILD, x86asm.FBLD, x86asm.FADD, x86asm.FIADD, x86asm.FMUL, x86asm.FIMUL, x86asm.FSUB, x86asm.FISUB,
+		x86asm.FSUBR, x86asm.FISUBR, x86asm.FDIV, x86asm.FIDIV, x86asm.FDIVR, x86asm.FIDIVR, x86asm.FCOM, x86asm.FICOM,
+		x86asm.FCOMP, x86asm.FICOMP, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.FXRSTOR64,
+		x86asm.XRSTOR, x86asm.XRSTOR64, x86asm.LDMXCSR, x86asm.PREFETCHNTA, x86asm.PREFETCHT0, x86asm.PREFETCHT1,
+		x86asm.PREFETCHT2, x86asm.PREFETCHW, x86asm.CLFLUSH, x86asm.LGDT, x86asm.LIDT, x86asm.LLDT, x86asm.LTR, x86asm.LMSW:
 		return false
 	}
 	return true
 }
 
 // effective computes base + index*scale + displacement, where every register it
-// needs is known. FS and GS relative operands need a segment base that a
-// CONTEXT does not hold.
+// needs is known; 32-bit registers make it a 32-bit address. FS and GS relative
+// operands need a segment base that a CONTEXT does not hold.
 func effective(regs *dump.Registers, m x86asm.Mem, next uint64) (uint64, bool) {
 	if m.Segment == x86asm.FS || m.Segment == x86asm.GS {
 		return 0, false
 	}
-	addr := uint64(m.Disp)
+	addr, short := uint64(m.Disp), regs.Arch == dump.X86
 	for _, part := range []struct {
 		reg   x86asm.Reg
 		scale uint64
@@ -141,6 +147,7 @@ func effective(regs *dump.Registers, m x86asm.Mem, next uint64) (uint64, bool) {
 		if part.reg == 0 {
 			continue
 		}
+		short = short || part.reg == x86asm.EIP || part.reg >= x86asm.EAX && part.reg <= x86asm.R15L
 		if part.reg == x86asm.RIP || part.reg == x86asm.EIP {
 			addr += next
 			continue
@@ -155,7 +162,7 @@ func effective(regs *dump.Registers, m x86asm.Mem, next uint64) (uint64, bool) {
 		}
 		addr += v * part.scale
 	}
-	if regs.Arch == dump.X86 {
+	if short {
 		addr = uint64(uint32(addr))
 	}
 	return addr, true

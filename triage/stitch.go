@@ -34,9 +34,11 @@ func stitch(t *Thread, seam *Seam) {
 	seam.Note = fmt.Sprintf("not simultaneous: the kernel dump saw the thread at user ip %#x, sp %#x", seam.UserIP, seam.UserSP)
 }
 
-// walkUserFromSeam walks the user half from the registers at the seam, for a
-// kernel dump alone or a user thread without registers of its own. Both halves
-// then come from one moment, so they are joined by construction.
+// walkUserFromSeam walks the user half from the registers at the seam: for a
+// kernel dump alone, whose halves are of one moment and so joined by
+// construction, or for a user thread without registers of its own. The latter's
+// stack is of another moment than the registers, and nothing proves that the
+// thread had not moved: it is not called stitched.
 func (w *walker) walkUserFromSeam(t *Thread, regs dump.Registers, seam *Seam) {
 	opt := unwind.Options{First: unwind.MethodTrapFrame}
 	if seam.UserSP >= t.StackLimit && seam.UserSP < t.StackBase {
@@ -44,5 +46,9 @@ func (w *walker) walkUserFromSeam(t *Thread, regs dump.Registers, seam *Seam) {
 	}
 	t.User, t.Wow64 = w.halves(t, regs, opt)
 	t.Seam = seam
+	if t.fromUserDump() {
+		seam.Note = "the user dump has no registers of this thread: those at the seam were used on its memory"
+		return
+	}
 	t.Stitched = true
 }
