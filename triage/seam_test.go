@@ -1,10 +1,10 @@
 package triage
 
 import (
-	"bytes"
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/symbols"
 	"dumptriage/unwind"
 )
 
@@ -23,7 +23,7 @@ func TestSeamRegistersStitchOneMomentOnly(t *testing.T) {
 		{"kernel dump alone", dump.Thread{Kernel: &dump.KernelThread{}}, true},
 		{"user thread without registers", dump.Thread{}, false},
 	} {
-		sp := &space{mem: dump.NewFileMemory(bytes.NewReader(nil), nil), arch: dump.AMD64}
+		sp := newSpace(stub{mem: pages{}}, symbols.NewStore(nil))
 		th := &Thread{Thread: c.thread}
 		seam := &Seam{Rule: "initial_stack", UserIP: 0x7ffe6390d184, UserSP: 0xd67c9fe328}
 		newWalker(sp, nil, 0).walkUserFromSeam(th, regs, seam)
