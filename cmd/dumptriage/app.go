@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,16 +21,46 @@ func tool() report.Tool { return report.Tool{Name: "dumptriage", Version: versio
 
 // run executes one command line and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	app := newApp(stdout, stderr)
+	out := &output{Writer: stdout}
+	app := newApp(out, stderr)
 	if words, ok := completionRequest(args); ok {
 		complete(app, words, stdout)
 		return exitOK
 	}
+	verb := ""
 	args, err := permute(app, args)
 	if err == nil {
+		if app.Command(args0(args)) != nil {
+			verb = args[0]
+		}
 		err = runApp(app, args)
 	}
-	return exitStatus(err, stderr)
+	if err == nil {
+		err = out.err
+	}
+	return exitStatus(err, verb, stderr)
+}
+
+func args0(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// output is standard output. It keeps the first error, since whoever prints
+// help looks at none.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // runApp turns a panic of ours into an error that says so, with the stack for a
@@ -43,12 +75,14 @@ func runApp(app *cli.App, args []string) (err error) {
 }
 
 func newApp(stdout, stderr io.Writer) *cli.App {
+	cli.FlagStringer = flagLine
 	cli.SuggestDidYouMeanTemplate = "%s" // unknownVerb makes the sentence
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintf(c.App.Writer, "dumptriage %s\n", version) }
 	app := &cli.App{
 		Name:                      "dumptriage",
 		Usage:                     "triage Windows crash and hang dumps, offline, on any OS",
 		UsageText:                 "dumptriage VERB [flags] FILES    (flags may stand anywhere)",
+		Description:               description(),
 		Version:                   version,
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
@@ -71,19 +105,61 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 	for _, cmd := range app.Commands {
 		cmd.OnUsageError = onUsageError
 		cmd.HideHelpCommand = true
+		if cmd.UsageText == "" {
+			cmd.UsageText = strings.TrimSpace(app.Name + " " + cmd.Name + " " + strings.TrimSpace(flagsWord(cmd)+" "+cmd.ArgsUsage))
+		}
 	}
 	return app
 }
 
-func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err.Error()} }
+// flagsWord stands for the flags in a verb's usage line.
+func flagsWord(cmd *cli.Command) string {
+	if len(cmd.Flags) == 0 {
+		return ""
+	}
+	return "[flags]"
+}
+
+// Messages of the flag parser, which names flags with one dash whatever was
+// typed.
+var (
+	noSuchFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+	badValue   = regexp.MustCompile(`^invalid (?:boolean )?value ("[^"]*") for (?:flag )?-([^:]*):`)
+)
+
+// onUsageError says in our words what is wrong with a flag.
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	if m := noSuchFlag.FindStringSubmatch(err.Error()); m != nil {
+		if c.Command == nil || c.App.Command(c.Command.Name) == nil {
+			return usagef("no verb given before or after %s", dashed(m[1]))
+		}
+		return usagef("%s has no flag %s", c.Command.Name, dashed(m[1]))
+	}
+	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+		return usagef("%s does not take the value %s", dashed(m[2]), m[1])
+	}
+	return usageError{err.Error()}
+}
+
+// dashed writes a flag as it is typed.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
 
 // unknownVerb helps where a file was given without a verb or a verb mistyped.
 func unknownVerb(app *cli.App, word string) error {
 	if _, err := os.Stat(word); err == nil {
 		return usagef("no verb given; try: dumptriage stacks %s", word)
 	}
-	if s := cli.SuggestCommand(app.Commands, word); s != "" {
+	if word == "version" {
+		return usagef("there is no verb %q; try: dumptriage --version", word)
+	}
+	// The library always finds something, however far-fetched.
+	if s := cli.SuggestCommand(app.Commands, word); s != "" && word != "" && s[0] == word[0] {
 		return usagef("there is no verb %q; did you mean %q?", word, s)
 	}
-	return usagef("there is no verb %q", word)
+	return usagef("there is no verb and no file %q", word)
 }

@@ -21,20 +21,26 @@ func permute(app *cli.App, args []string) ([]string, error) {
 			i = len(args)
 		case len(arg) > 1 && arg[0] == '-':
 			flags = append(flags, arg)
-			if !strings.Contains(arg, "=") && takes[strings.TrimLeft(arg, "-")] && i+1 < len(args) {
-				i++
-				flags = append(flags, args[i])
+			if strings.Contains(arg, "=") || !takes[strings.TrimLeft(arg, "-")] {
+				continue
 			}
+			if i++; i == len(args) {
+				return nil, usagef("%s wants a value", arg)
+			}
+			flags = append(flags, args[i])
 		case verb == "":
 			verb = arg
 		default:
 			operands = append(operands, arg)
 		}
 	}
-	if verb == "" {
+	switch {
+	case verb == "":
 		return append(flags, operands...), nil
-	}
-	if verb == "help" || verb == "h" {
+	case verb == "help" || verb == "h":
+		if len(operands) > 0 && app.Command(operands[0]) == nil {
+			return nil, unknownVerb(app, operands[0])
+		}
 		return append([]string{verb}, operands...), nil
 	}
 	if app.Command(verb) == nil {

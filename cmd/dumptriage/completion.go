@@ -62,7 +62,7 @@ func completionRequest(args []string) ([]string, bool) {
 }
 
 // complete lists what may stand for the last word: verbs, then flags of the
-// verb. Nothing is printed where a file name belongs, and the shell completes
+// verb and the values of --color. Nothing is printed where a file name belongs, and the shell completes
 // that itself.
 func complete(app *cli.App, words []string, w io.Writer) {
 	last := ""
@@ -86,7 +86,11 @@ func complete(app *cli.App, words []string, w io.Writer) {
 		for shell := range completionScripts {
 			out = append(out, shell)
 		}
-	case verb != "" && strings.HasPrefix(last, "-"):
+	case len(words) > 1 && words[len(words)-2] == "--"+colorFlag.Name:
+		out = []string{"always", "auto", "never"}
+	case verb == "":
+		out = []string{"--help", "--version"}
+	case strings.HasPrefix(last, "-"):
 		for _, f := range app.Command(verb).Flags {
 			out = append(out, "--"+f.Names()[0])
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // The exit statuses, the same as the JSON object's status says.
@@ -14,6 +15,18 @@ const (
 	exitPartial     = 3
 	exitInterrupted = 130
 )
+
+// exitStatuses is what help says of them.
+var exitStatuses = []struct {
+	status  int
+	meaning string
+}{
+	{exitOK, "done"},
+	{exitFailed, "failed: not a dump, another platform's, two different processes"},
+	{exitUsage, "wrong usage; nothing on standard output"},
+	{exitPartial, "done in part: something in the dump is damaged or not read yet, the output says what"},
+	{exitInterrupted, "interrupted"},
+}
 
 // usageError is a wrong command line.
 type usageError struct{ msg string }
@@ -32,8 +45,9 @@ type internalError struct{ msg, stack string }
 
 func (e internalError) Error() string { return "internal error: " + e.msg }
 
-// exitStatus is the one place that maps errors to exit statuses.
-func exitStatus(err error, stderr io.Writer) int {
+// exitStatus is the one place that maps errors to exit statuses. The verb, where
+// it is known, is whose help to read.
+func exitStatus(err error, verb string, stderr io.Writer) int {
 	var usage usageError
 	var status statusError
 	var internal internalError
@@ -43,7 +57,7 @@ func exitStatus(err error, stderr io.Writer) int {
 	case errors.As(err, &status):
 		return int(status)
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "dumptriage: %s\nsee: dumptriage help\n", usage.msg)
+		fmt.Fprintf(stderr, "dumptriage: %s\nsee: %s\n", usage.msg, strings.TrimSpace("dumptriage help "+verb))
 		return exitUsage
 	case errors.As(err, &internal):
 		fmt.Fprintf(stderr, "dumptriage: %s\nThis is a fault of dumptriage, not of the dump. Please report it with the lines below.\n%s\n", internal.Error(), internal.stack)

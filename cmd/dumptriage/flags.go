@@ -3,26 +3,31 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/dump"
 	"dumptriage/report"
+	"dumptriage/triage"
 )
 
 var (
-	jsonFlag   = &cli.BoolFlag{Name: "json", Usage: "print one JSON object (see: dumptriage schema)"}
-	colorFlag  = &cli.StringFlag{Name: "color", Value: "auto", Usage: "colour the text: auto, always or never, as `WHEN` says"}
-	quietFlag  = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no warnings on standard error"}
+	jsonFlag   = &cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object (see: dumptriage schema)"}
+	colorFlag  = &cli.StringFlag{Name: "color", Value: "auto", Usage: "colour the text `WHEN`: auto, always or never"}
+	quietFlag  = &cli.BoolFlag{Name: "quiet", DisableDefaultText: true, Aliases: []string{"q"}, Usage: "no progress and no warnings on standard error"}
 	imagesFlag = &cli.StringSliceFlag{Name: "images", Aliases: []string{"i"},
 		Usage: "look for .exe, .dll and .sys files in `DIR` and below it; may be repeated"}
 	symbolsFlag = &cli.StringSliceFlag{Name: "symbols", Aliases: []string{"s"},
 		Usage: "look in `DIR` too; may be repeated (only images are read from it so far)"}
-	threadFlag = &cli.StringFlag{Name: "thread", Aliases: []string{"t"}, Usage: "only the thread with this `ID` (decimal, or 0x and hexadecimal)"}
-	framesFlag = &cli.IntFlag{Name: "frames", Aliases: []string{"n"}, Usage: "walk at most `N` frames of each half of a stack"}
-	uniqueFlag = &cli.BoolFlag{Name: "unique", Aliases: []string{"u"}, Usage: "show equal stacks once, with the threads that have them"}
-	aloneFlag  = &cli.BoolFlag{Name: "alone", Usage: "do not look for a kernel dump beside a user dump"}
-	hashFlag   = &cli.BoolFlag{Name: "hash", Usage: "hash the inputs whatever their size (by default up to 64 MiB)"}
+	threadFlag = &cli.StringFlag{Name: "thread", Aliases: []string{"t"}, Usage: "only the thread with this `ID`: 22816, 0x5920 or 3adc.5920"}
+	framesFlag = &cli.IntFlag{Name: "frames", Aliases: []string{"n"}, DefaultText: "all",
+		Usage: "walk at most `N` frames of each half of a stack"}
+	uniqueFlag = &cli.BoolFlag{Name: "unique", DisableDefaultText: true, Aliases: []string{"u"}, Usage: "show equal stacks once, with the threads that have them"}
+	aloneFlag  = &cli.BoolFlag{Name: "alone", DisableDefaultText: true, Usage: "do not look for a kernel dump beside a user dump"}
+	hashFlag   = &cli.BoolFlag{Name: "hash", DisableDefaultText: true, Usage: "hash the inputs whatever their size (by default up to 64 MiB)"}
 )
 
 // hashAll is a size limit that no file reaches.
@@ -38,17 +43,40 @@ func imageDirs(c *cli.Context) ([]string, error) {
 	return dirs, nil
 }
 
+// threadID reads --thread: an id, or pid.tid as the text output writes it.
 func threadID(c *cli.Context) (*uint32, error) {
-	s := c.String(threadFlag.Name)
-	if s == "" {
+	if !c.IsSet(threadFlag.Name) {
 		return nil, nil
 	}
-	v, err := strconv.ParseUint(s, 0, 32)
+	s := c.String(threadFlag.Name)
+	base := 0
+	digits := s
+	if pid, tid, ok := strings.Cut(s, "."); ok {
+		if _, err := strconv.ParseUint(pid, 16, 32); err == nil {
+			digits, base = tid, 16
+		}
+	}
+	v, err := strconv.ParseUint(digits, base, 32)
 	if err != nil {
-		return nil, usagef("--thread wants a thread id such as 22816 or 0x5920, not %q", s)
+		return nil, usagef("--thread wants a thread id such as 22816, 0x5920 or 3adc.5920, not %q", s)
 	}
 	id := uint32(v)
 	return &id, nil
+}
+
+// hintThread helps whoever copied a hexadecimal id without its 0x.
+func hintThread(c *cli.Context, dumps ...*triage.Dump) {
+	s := c.String(threadFlag.Name)
+	asHex, err := strconv.ParseUint(s, 16, 32)
+	if err != nil {
+		return
+	}
+	for _, d := range dumps {
+		if d != nil && slices.ContainsFunc(d.Threads(), func(t dump.Thread) bool { return uint64(t.ID) == asHex }) {
+			warn(c, "a thread has the hexadecimal id %s: --thread 0x%s", s, s)
+			return
+		}
+	}
 }
 
 func frameLimit(c *cli.Context) (int, error) {
@@ -77,6 +105,9 @@ func reportOptions(c *cli.Context) (report.Options, error) {
 
 // isTerminal reports whether a writer is a character device.
 func isTerminal(w any) bool {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

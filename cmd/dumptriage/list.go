@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"errors"
+	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,7 +26,7 @@ func listVerb(kind report.ListKind, fill func(c *cli.Context, d *triage.Dump, l 
 		if err != nil {
 			return err
 		}
-		d, err := triage.Open(c.Args().First())
+		d, err := openDump(c.Args().First())
 		if err != nil {
 			return fail(c, err)
 		}
@@ -50,23 +50,38 @@ func emitList(c *cli.Context, l *report.List, opt report.Options) error {
 	if c.Bool(jsonFlag.Name) {
 		err = report.ListJSON(w, l, opt)
 	} else {
-		warnAll(c, l.Errors)
 		err = report.ListText(w, l, opt)
 	}
-	if err = errors.Join(err, w.Flush()); err != nil {
-		return err
-	}
-	if _, status := report.ListStatus(l); status != exitOK {
-		return statusError(status)
-	}
-	return nil
+	_, status := report.ListStatus(l)
+	return finish(c, w, err, l.Errors, status)
 }
 
-// warnAll tells of damage on standard error, for the text output.
-func warnAll(c *cli.Context, errs []*dump.Error) {
-	for _, e := range errs {
-		warn(c, "%v", e)
+// finish ends an output and returns the error that its status calls for. The
+// output itself lists what was damaged; standard error only says that it does,
+// for whoever sent the output elsewhere.
+func finish(c *cli.Context, w *bufio.Writer, err error, errs []*dump.Error, status int) error {
+	if ferr := w.Flush(); err == nil {
+		err = ferr
 	}
+	if err != nil || status == exitOK {
+		return err
+	}
+	n := 0
+	for _, e := range errs {
+		if !e.Warning {
+			n++
+		}
+	}
+	s := "s"
+	if n == 1 {
+		s = ""
+	}
+	if status == exitFailed {
+		fmt.Fprintf(c.App.ErrWriter, "dumptriage: failed: %d error%s, listed in the output\n", n, s)
+	} else {
+		warn(c, "done in part: %d error%s, listed in the output", n, s)
+	}
+	return statusError(status)
 }
 
 // wrapModules gives modules the form that the report takes.

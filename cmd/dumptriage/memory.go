@@ -10,8 +10,10 @@ import (
 
 func memoryCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "memory",
-		Usage:     "list the memory that a dump holds and what it knows of protections",
+		Name:  "memory",
+		Usage: "list the memory that a dump holds and what it knows of protections",
+		Description: "First the regions that the process had, where the dump describes them; then the ranges of\n" +
+			"memory that the dump holds. Sizes and offsets are hexadecimal, totals decimal.",
 		ArgsUsage: "DUMP",
 		Flags:     listFlags(),
 		Action: listVerb(report.ListMemory, func(_ *cli.Context, d *triage.Dump, l *report.List) error {

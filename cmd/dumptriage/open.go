@@ -46,7 +46,7 @@ func openInputs(c *cli.Context) (*opened, error) {
 	}
 	o := &opened{}
 	for _, path := range paths {
-		d, err := triage.Open(path)
+		d, err := openDump(path)
 		if err != nil {
 			o.Close()
 			return nil, err
@@ -63,6 +63,14 @@ func openInputs(c *cli.Context) (*opened, error) {
 		o.addCompanion(c)
 	}
 	return o, nil
+}
+
+// openDump opens a dump; an empty name, as from an unset variable, is wrong usage.
+func openDump(path string) (*triage.Dump, error) {
+	if path == "" {
+		return nil, usagef("an empty file name was given")
+	}
+	return triage.Open(path)
 }
 
 func half(d *triage.Dump) string {

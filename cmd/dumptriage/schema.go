@@ -8,8 +8,9 @@ import (
 
 func schemaCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "schema",
-		Usage: "print the JSON schema of --json output",
+		Name:        "schema",
+		Usage:       "print the JSON schema of --json output",
+		Description: "JSON Schema 2020-12 of the one object that every verb prints with --json.",
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usagef("schema takes no files")

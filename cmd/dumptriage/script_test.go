@@ -1,9 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"flag"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite golden files and the expected o
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"dumptriage": func() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) },
+		"dumptriage": main,
 	})
 }
 
@@ -27,9 +36,93 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           filepath.Join("testdata", "script"),
 		UpdateScripts: *update,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": checkStatus, "cut": cutFile, "gzip": gzipFile,
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
 			return nil
 		},
 	})
+}
+
+// checkStatus runs a command and compares its exit status: status 3 dumptriage ...
+func checkStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command [args]")
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit status %d, want %s", got, args[0])
+	}
+}
+
+// cutFile copies the first bytes of a file: cut FROM TO BYTES
+func cutFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: cut from to bytes")
+	}
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(ts.ReadFile(args[0])[:n]), 0o666))
+}
+
+// gzipFile compresses a file: gzip FROM TO
+func gzipFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: gzip from to")
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := io.WriteString(w, ts.ReadFile(args[0]))
+	ts.Check(errors.Join(err, w.Close()))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Bytes(), 0o666))
+}
+
+// An interrupt ends the program with the status of its own. It comes while the
+// program reads standard input: more has been written than a pipe holds.
+func TestInterrupt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot be sent an interrupt there")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := &exec.Cmd{Path: exe, Args: []string{"dumptriage", "info", "-"}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, werr := in.Write(make([]byte, 1<<20))
+	if err := errors.Join(werr, cmd.Process.Signal(os.Interrupt)); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+		t.Errorf("exit status %d, want %d", got, exitInterrupted)
+	}
+}
+
+// What help and the manual page say of exit statuses, the README says too.
+func TestExitStatusesDocumented(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range exitStatuses {
+		if !strings.Contains(string(readme), fmt.Sprintf("| %d | ", s.status)) {
+			t.Errorf("README.md says nothing of exit status %d", s.status)
+		}
+	}
 }

@@ -60,6 +60,9 @@ func analyze(c *cli.Context) (inc *triage.Incident, opt report.Options, done fun
 	topt.Progress = p.update
 	inc, err = triage.Analyze(in.user, in.kernel, in.how, topt)
 	p.done()
+	if err == nil && topt.Thread != nil && len(inc.Threads) == 0 {
+		hintThread(c, in.user, in.kernel)
+	}
 	if err != nil {
 		in.Close()
 		return nil, opt, nil, err
@@ -74,16 +77,10 @@ func emit(c *cli.Context, inc *triage.Incident, opt report.Options) error {
 	if c.Bool(jsonFlag.Name) {
 		err = report.JSON(w, inc, opt)
 	} else {
-		warnAll(c, inc.Errors)
 		err = report.Text(w, inc, opt)
 	}
-	if err = errors.Join(err, w.Flush()); err != nil {
-		return err
-	}
-	if _, status := report.Status(inc); status != exitOK {
-		return statusError(status)
-	}
-	return nil
+	_, status := report.Status(inc)
+	return finish(c, w, err, inc.Errors, status)
 }
 
 // fail reports an error that left nothing to show. With --json even a failure

@@ -14,8 +14,10 @@ import (
 
 func streamsCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "streams",
-		Usage:     "list the parts of a dump file: streams, or sections of a kernel dump",
+		Name:  "streams",
+		Usage: "list the parts of a dump file: streams, or sections of a kernel dump",
+		Description: "With the place of each part in the file and what is wrong with it. Offsets are hexadecimal,\n" +
+			"sizes decimal, in bytes.",
 		ArgsUsage: "DUMP",
 		Flags:     listFlags(),
 		Action: listVerb(report.ListStreams, func(_ *cli.Context, d *triage.Dump, l *report.List) error {

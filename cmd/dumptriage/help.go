@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// about is what help and the manual page say of the program.
+const about = "Reads user minidumps and kernel dumps, unwinds every thread with the data that Windows uses,\n" +
+	"and joins the kernel half of a stack to its user half. Needs no Windows, network or symbols.\n" +
+	"FILES may be compressed (.zst, .gz, .zip, .cab); - is standard input."
+
+var examples = []struct{ command, does string }{
+	{"dumptriage stacks app.dmp", "every stack of a dump; app.Kernel.dmp beside it is used too"},
+	{"dumptriage stacks app.dmp app.Kernel.dmp", "both halves of every stack"},
+	{"dumptriage stacks app.dmp --images C_Windows/", "unwind with the images in a folder"},
+	{"dumptriage stacks app.dmp --unique --json", "equal stacks once, for a program to read"},
+	{"dumptriage info MEMORY.DMP.zst", "what a file is"},
+}
+
+// description is the text below the usage line of the program's help.
+func description() string {
+	var b strings.Builder
+	b.WriteString(about + "\n\nExamples:\n")
+	for _, e := range examples {
+		fmt.Fprintf(&b, "  %-48s %s\n", e.command, e.does)
+	}
+	b.WriteString("\nExit status:\n")
+	for _, s := range exitStatuses {
+		fmt.Fprintf(&b, "  %-3d  %s\n", s.status, s.meaning)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// flagParts returns how a flag is typed, "--images DIR, -i DIR", and what it does.
+func flagParts(f cli.DocGenerationFlag) (names, usage string) {
+	usage = f.GetUsage()
+	value := ""
+	if f.TakesValue() {
+		value = " VALUE"
+		if _, rest, ok := strings.Cut(usage, "`"); ok {
+			name, _, _ := strings.Cut(rest, "`")
+			value = " " + name
+		}
+	}
+	var typed []string
+	for _, n := range f.Names() {
+		typed = append(typed, dashed(n)+value)
+	}
+	return strings.Join(typed, ", "), strings.ReplaceAll(usage, "`", "")
+}
+
+// flagLine is a flag's line in the help of a verb.
+func flagLine(f cli.Flag) string {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return ""
+	}
+	names, usage := flagParts(d)
+	if text := d.GetDefaultText(); f == colorFlag || f == framesFlag {
+		usage += " (default: " + strings.Trim(text, `"`) + ")"
+	}
+	return names + "\t" + usage
+}
