@@ -179,8 +179,21 @@ func openVerified(r io.ReaderAt, size int64, path string, m *dump.Module) (*pdat
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if uint64(id.SizeOfImage) != m.Size || m.TimeDateStamp != 0 && id.TimeDateStamp != m.TimeDateStamp {
+	if !proves(id, m) {
+		if m.TimeDateStamp == 0 && uint64(id.SizeOfImage) == m.Size {
+			return nil, fmt.Errorf("%s has the size, but the dump records no time stamp to verify it by", path)
+		}
 		return nil, fmt.Errorf("%s is another build (%s, wanted %s)", path, id.Key(), pdata.Identity{TimeDateStamp: m.TimeDateStamp, SizeOfImage: uint32(m.Size)}.Key())
 	}
 	return pdata.OpenFile(r, size, path)
+}
+
+// proves reports whether an image file's identity is the module's. A dump that
+// records no time stamp may have the checksum; the size alone proves nothing,
+// since builds of one program often agree in it.
+func proves(id pdata.Identity, m *dump.Module) bool {
+	if uint64(id.SizeOfImage) != m.Size {
+		return false
+	}
+	return id.TimeDateStamp == m.TimeDateStamp || m.TimeDateStamp == 0 && m.CheckSum != 0 && id.CheckSum == m.CheckSum
 }

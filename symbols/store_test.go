@@ -24,10 +24,11 @@ const (
 )
 
 // build is an image with that identity.
-func build(name string, stamp, size uint32) []byte {
-	im := &fixtures.Image{Name: name, Base: 0x180000000, TimeDateStamp: stamp, SizeOfImage: size,
+func build(name string, stamp, size uint32) []byte { return newImage(name, stamp, size).File() }
+
+func newImage(name string, stamp, size uint32) *fixtures.Image {
+	return &fixtures.Image{Name: name, Base: 0x180000000, TimeDateStamp: stamp, SizeOfImage: size,
 		Functions: []*fixtures.Function{{Name: "Entry", RVA: 0x1000, Size: 0x40, Prolog: fixtures.Steps(fixtures.Alloc(0x28))}}}
-	return im.File()
 }
 
 func wanted(path string) *dump.Module {
@@ -176,12 +177,22 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
-// A module of which the dump has no time stamp is told by its size.
+// A module of which the dump has no time stamp is told by its checksum. Another
+// build of the same size is what its size alone would take for it.
 func TestStoreWithoutStamp(t *testing.T) {
-	dir := tree(t, map[string][]byte{"1/a.sys": build("a.sys", wantStamp, wantSize+0x1000), "2/a.sys": build("a.sys", wantStamp, wantSize)})
-	m := &dump.Module{Size: wantSize, Path: "a.sys"}
+	image := newImage("a.sys", wantStamp, wantSize)
+	sum := image.CheckSum()
+	dir := tree(t, map[string][]byte{"1/a.sys": build("a.sys", wantStamp+1, wantSize), "2/a.sys": image.File()})
+	if sum == 0 {
+		t.Fatal("the image has no checksum")
+	}
+	m := &dump.Module{Size: wantSize, Path: "a.sys", CheckSum: sum}
 	if path, _ := find(t, m, dir); path != filepath.Join(dir, "2", "a.sys") {
 		t.Errorf("found %q", path)
+	}
+	m.CheckSum = 0
+	if path, miss := find(t, m, dir); path != "" || !strings.Contains(miss.Reason, "no time stamp") {
+		t.Errorf("found %q by its size alone (%+v)", path, miss)
 	}
 	if Key(m) != "" {
 		t.Errorf("key %q of an unknown stamp", Key(m))
