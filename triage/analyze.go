@@ -32,9 +32,12 @@ type analysis struct {
 // Analyze makes an incident of a user dump, a kernel dump, or both; either may
 // be nil. How says how the two were brought together. The incident keeps
 // references into the dumps: close them only when done with it. An error means
-// that there is no answer at all; what was merely damaged is in
-// Incident.Errors.
+// that there is no answer at all: no dump, or two of different processes; what
+// was merely damaged is in Incident.Errors.
 func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
+	if user == nil && kernel == nil {
+		return nil, dump.Errorf(dump.UnsupportedFormat, "", "no dump was given")
+	}
 	if opt.HashLimit == 0 {
 		opt.HashLimit = DefaultHashLimit
 	}
@@ -102,6 +105,9 @@ func (a *analysis) mergeKernelFacts() {
 		inc.System.CPUCount = ks.CPUCount
 	}
 	p := &inc.Process
+	if p.HasPID && kp.HasPID && p.PID != kp.PID {
+		return // the kernel dump's current process is another: it only shares threads with this one
+	}
 	if !p.HasPID {
 		p.PID, p.HasPID = kp.PID, kp.HasPID
 	}
@@ -184,11 +190,15 @@ func (a *analysis) walkThreads() {
 		if a.kw != nil && t.KernelInfo != nil {
 			a.walkKernelHalf(t)
 		}
-		if exc != nil && t.ID == exc.ThreadID && a.inc.Crashing < 0 {
+		if exc != nil && t.ID == exc.ThreadID && t.fromUserDump() && a.inc.Crashing < 0 {
 			a.inc.Crashing = i
 		}
 	}
 }
+
+// hasUser reports whether the user half has frames: registers without a program
+// counter or stack pointer give none.
+func (t *Thread) hasUser() bool { return t.User != nil && len(t.User.Frames) > 0 }
 
 // fromUserDump reports whether the thread's own registers are user-mode ones.
 func (t *Thread) fromUserDump() bool { return t.Thread.Kernel == nil }
@@ -203,7 +213,7 @@ func (a *analysis) walkKernelHalf(t *Thread) {
 	regs, seam := userEntry(t, st, reached)
 	switch {
 	case seam == nil:
-	case t.User != nil:
+	case t.hasUser():
 		stitch(t, seam)
 	case a.uw != nil && t.fromUserDump():
 		a.uw.walkUserFromSeam(t, regs, seam)

@@ -85,14 +85,9 @@ func (a *analysis) blame(k *kdump.File) *Blame {
 	if isKernelImage(m) {
 		b.Confidence = "low" // the kernel faults on what drivers hand it
 	}
-	if im := a.kw.space.imageOf(m); im != nil {
-		b.Symbol = a.kw.name(frameAt(pc)).Name
-	}
+	b.Symbol = a.kw.name(unwind.Frame{IP: pc, Lookup: pc}).Name
 	return b
 }
-
-// frameAt is a frame that is nothing but an address, for naming it.
-func frameAt(pc uint64) unwind.Frame { return unwind.Frame{IP: pc, Lookup: pc} }
 
 // isKernelImage reports whether a module is the kernel or the HAL.
 func isKernelImage(m *Module) bool {

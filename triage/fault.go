@@ -67,7 +67,7 @@ func decode(regs *dump.Registers, code []byte, pc uint64) *Instruction {
 	default:
 		return nil
 	}
-	if mode == 64 && newEncoding(code) {
+	if newEncoding(code, mode) {
 		return nil
 	}
 	in, err := x86asm.Decode(code, mode)
@@ -83,14 +83,17 @@ func decode(regs *dump.Registers, code []byte, pc uint64) *Instruction {
 }
 
 // newEncoding reports whether the first byte after legacy prefixes begins a
-// VEX, EVEX or REX2 encoding.
-func newEncoding(code []byte) bool {
-	for _, b := range code {
+// VEX, EVEX or REX2 encoding. In 32-bit code the first byte of VEX and EVEX is
+// also that of LES, LDS and BOUND, which take no register as their operand.
+func newEncoding(code []byte, mode int) bool {
+	for i, b := range code {
 		switch b {
 		case 0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x36, 0x3e, 0x26, 0x64, 0x65, 0xf0:
 			continue
-		case 0xc4, 0xc5, 0x62, 0xd5:
-			return true
+		case 0xc4, 0xc5, 0x62:
+			return mode == 64 || i+1 < len(code) && code[i+1] >= 0xc0
+		case 0xd5:
+			return mode == 64
 		}
 		return false
 	}
@@ -126,7 +129,8 @@ func writesFirst(op x86asm.Op) bool {
 		x86asm.FSUBR, x86asm.FISUBR, x86asm.FDIV, x86asm.FIDIV, x86asm.FDIVR, x86asm.FIDIVR, x86asm.FCOM, x86asm.FICOM,
 		x86asm.FCOMP, x86asm.FICOMP, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.FXRSTOR64,
 		x86asm.XRSTOR, x86asm.XRSTOR64, x86asm.LDMXCSR, x86asm.PREFETCHNTA, x86asm.PREFETCHT0, x86asm.PREFETCHT1,
-		x86asm.PREFETCHT2, x86asm.PREFETCHW, x86asm.CLFLUSH, x86asm.LGDT, x86asm.LIDT, x86asm.LLDT, x86asm.LTR, x86asm.LMSW:
+		x86asm.PREFETCHT2, x86asm.PREFETCHW, x86asm.CLFLUSH, x86asm.LGDT, x86asm.LIDT, x86asm.LLDT, x86asm.LTR, x86asm.LMSW,
+		x86asm.VERR, x86asm.VERW, x86asm.INVLPG:
 		return false
 	}
 	return true

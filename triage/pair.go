@@ -73,7 +73,7 @@ func sharesThreads(user, kernel *Dump) bool {
 
 // matchThreads finds for each user thread its thread of the kernel dump: by TEB
 // where the id agrees or the kernel dump has none, else by id. Each kernel
-// thread is used once.
+// thread is used once, and no thread of another process at all.
 func matchThreads(user, kernel []dump.Thread, pid uint32) (match []int, rest []int) {
 	match = make([]int, len(user))
 	byTEB, byID := map[uint64]int{}, map[uint32]int{}
@@ -89,15 +89,19 @@ func matchThreads(user, kernel []dump.Thread, pid uint32) (match []int, rest []i
 		}
 	}
 	used := make([]bool, len(kernel))
+	take := func(i, k int, ok bool) {
+		if ok && match[i] < 0 && !used[k] {
+			match[i], used[k] = k, true
+		}
+	}
 	for i, u := range user {
 		match[i] = -1
 		k, ok := byTEB[u.TEB]
-		if !ok || u.TEB == 0 || kernel[k].ID != 0 && kernel[k].ID != u.ID {
-			k, ok = byID[u.ID]
-		}
-		if ok && !used[k] {
-			match[i], used[k] = k, true
-		}
+		take(i, k, ok && (kernel[k].ID == 0 || kernel[k].ID == u.ID))
+	}
+	for i, u := range user { // only then by id, lest a damaged record take another's thread
+		k, ok := byID[u.ID]
+		take(i, k, ok)
 	}
 	for i := range kernel {
 		if !used[i] {

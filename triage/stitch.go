@@ -7,15 +7,13 @@ import (
 	"dumptriage/unwind"
 )
 
-// stitch joins a thread's walked kernel half to its user half. The join is made
+// stitch joins a thread's walked kernel half to its user half, which has
+// frames. The join is made
 // only when the kernel's trap frame and the user dump's registers name the same
 // instruction and stack pointer; two captures of a thread that moved between
 // them stay two halves.
 func stitch(t *Thread, seam *Seam) {
 	t.Seam = seam
-	if seam == nil || t.User == nil || len(t.User.Frames) == 0 {
-		return
-	}
 	first := &t.User.Frames[0]
 	if t.Wow64 != nil && len(t.Wow64.Frames) > 0 {
 		first = &t.Wow64.Frames[0] // a 32-bit thread enters the kernel from 64-bit code
