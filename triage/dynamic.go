@@ -51,6 +51,9 @@ func (s *space) DynamicTable(va uint64) (t unwind.Table, base uint64, method unw
 	if t := s.dynamic.find(va); t != nil {
 		return t, t.base, t.method
 	}
+	if im, base := s.gone.at(s, va); im != nil {
+		return im, base, unwind.MethodPdata
+	}
 	return nil, 0, unwind.MethodNone
 }
 
@@ -100,6 +103,11 @@ func (d *dynamicTables) open() {
 	if len(d.tables) == 0 {
 		d.addList()
 	}
+	d.finish()
+}
+
+// finish orders the tables for find.
+func (d *dynamicTables) finish() {
 	slices.SortStableFunc(d.tables, func(a, b *dynamicTable) int { return cmp.Compare(a.min, b.min) })
 	d.reach = make([]uint64, len(d.tables))
 	var reach uint64

@@ -23,6 +23,7 @@ type space struct {
 	missing map[*Module]*symbols.Missing
 	last    *Module // most stacks stay in a module for a few frames
 	dynamic *dynamicTables
+	gone    unloadedImages
 }
 
 func newSpace(src dump.Source, store *symbols.Store) *space {

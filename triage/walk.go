@@ -19,6 +19,7 @@ type walker struct {
 type nameKey struct{ lookup, ip uint64 }
 
 func newWalker(sp *space, unloaded []dump.Module, maxFrames int) *walker {
+	sp.gone.modules = unloaded
 	return &walker{space: sp, unwinder: unwind.New(sp, sp.arch), unloaded: unloaded, frames: maxFrames, names: map[nameKey]symbols.Name{}}
 }
 

@@ -73,6 +73,7 @@ type target struct {
 	method  Method
 	machine bool   // by a machine frame
 	user    bool   // a machine frame of ring 3 that ends the kernel half
+	presume bool   // by unwind data that is not in the dump
 	detail  string // remark for the frame
 }
 
@@ -109,7 +110,9 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 	if s.coarse {
 		onlyFrame(regs)
 	}
-	return w.ret(sp, s.method)
+	t, stop := w.ret(sp, s.method)
+	t.presume = s.method == MethodRBP
+	return t, stop
 }
 
 // ret pops the return address.
@@ -255,12 +258,7 @@ func (w *Walker) land(regs *dump.Registers, f *Frame, opt *Options, t target, st
 		return Stop{StopEndOfStack, ""}, false
 	}
 	w.unproven = 0
-	trust := TrustCFI
-	if w.settling > 0 {
-		if w.settling--; w.settling > 0 {
-			trust, t.detail = TrustCFIScan, "follows from a frame register that was searched for"
-		}
-	}
+	trust := w.trustOf(&t)
 	w.caller(regs, f, t.ip, t.sp, trust, t.method, t.detail)
 	if opt.atSeam() && t.sp == opt.bodySP() {
 		regs.Set(dump.RBP, opt.stubRBP()) // known from the frame's place, whatever was recovered

@@ -144,7 +144,13 @@ func (w *Walker) onward(ip, sp uint64, opt *Options) proof {
 	regs := dump.Registers{Arch: w.arch}
 	f := Frame{IP: ip, Lookup: ip - 1, SP: sp}
 	t, stop := w.undo(&regs, &f, w.site(ip-1), opt)
-	if stop.Reason != "" || t.machine || t.ip == 0 {
+	if stop.Reason != "" || t.machine {
+		return proofUnknown
+	}
+	if t.ip == 0 {
+		if w.resolved(ip - 1).dynamic {
+			return proofNo // no thread begins in such code
+		}
 		return proofUnknown
 	}
 	return w.arrive(t, &f, opt)

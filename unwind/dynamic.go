@@ -1,6 +1,8 @@
 package unwind
 
 import (
+	"errors"
+
 	"dumptriage/dump"
 )
 
@@ -51,7 +53,11 @@ func (w *Walker) stepReentry(regs *dump.Registers, f *Frame, s *site, opt *Optio
 	}
 	*regs = r.regs
 	w.unproven, w.settling = 0, settlingSteps
-	w.caller(regs, f, r.t.ip, r.t.sp, TrustCFIScan, r.t.method, "the frame register was not known; its value is the first on the stack that leads on")
+	trust := TrustCFIScan
+	if r.t.presume {
+		trust = TrustScan
+	}
+	w.caller(regs, f, r.t.ip, r.t.sp, trust, r.t.method, "the frame register was not known; its value is the first on the stack that leads on")
 	return Stop{}, true
 }
 
@@ -178,6 +184,42 @@ func (w *Walker) anchor(f *Frame, opt *Options, why Stop) (guess, bool) {
 			detail: why.Detail + "; the next return address into code made at run time from which unwind data leads on"}, true
 	}
 	return guess{}, false
+}
+
+// presumed is the remark for frames found by a rule that presume made.
+const presumed = "the unwind data of this code is not in the dump; by its extent it is that of frames that begin with push rbp; mov rbp, rsp"
+
+// trustOf says how far the target of unwind data can be believed, and adds to
+// its remark why not fully.
+func (w *Walker) trustOf(t *target) Trust {
+	trust := TrustCFI
+	if t.presume {
+		trust, t.detail = TrustFramePointer, presumed
+	}
+	if w.settling > 0 {
+		if w.settling--; w.settling > 0 {
+			t.detail = "follows from a frame register that was searched for"
+			if t.presume {
+				return TrustScan
+			}
+			return TrustCFIScan
+		}
+	}
+	return trust
+}
+
+// notInDump reports whether an error says that bytes are not in the dump.
+func notInDump(err error) bool {
+	e, ok := errors.AsType[*dump.Error](err)
+	return ok && (e.Code == dump.OutOfRange || e.Code == dump.Truncated)
+}
+
+// presume makes the rule for an entry that stands for a whole range of
+// functions where its unwind data is not in the dump: V8 is known to make such
+// entries, and there is but one thing that can be true of all its functions.
+func (s *site) presume() {
+	s.kind, s.method = sitePdata, MethodRBP
+	s.rule = rule{ops: append(s.rule.ops[:0], undo{undoFrame, dump.RBP, 0}, undo{undoPop, dump.RBP, 0}), baseReg: dump.RSP}
 }
 
 // onlyFrame forgets what an entry for a whole range of functions says nothing

@@ -129,10 +129,14 @@ func (w *Walker) resolveTable(s *site) {
 		s.kind = siteLeaf
 	default:
 		s.rf = rf
-		if s.err = s.rule.compile(s.image, rf, uint32(s.addr-s.base)); s.err != nil {
-			s.kind = siteBad
-		} else {
+		s.err = s.rule.compile(s.image, rf, uint32(s.addr-s.base))
+		switch {
+		case s.err == nil:
 			s.kind = sitePdata
+		case s.coarse && notInDump(s.err):
+			s.presume()
+		default:
+			s.kind = siteBad
 		}
 	}
 }

@@ -1,0 +1,62 @@
+package triage
+
+import (
+	"dumptriage/dump"
+	"dumptriage/pdata"
+)
+
+const memCommit = 0x1000 // MEM_COMMIT
+
+// unloadedImages finds the images of modules that are gone, for frames whose
+// return address lies where one was.
+type unloadedImages struct {
+	modules []dump.Module
+	images  map[*dump.Module]*pdata.Image // nil when there is none
+}
+
+// at returns the image that had been at an address. There must be no doubt: one
+// record of an unloaded module only, whose time stamp proves the file, and
+// nothing else in its place now.
+func (u *unloadedImages) at(s *space, va uint64) (*pdata.Image, uint64) {
+	m := u.only(va)
+	if m == nil || m.TimeDateStamp == 0 {
+		return nil, 0
+	}
+	if r := s.region(va); r != nil && r.State == memCommit {
+		return nil, 0
+	}
+	if n, _ := s.mem.ReadAt(make([]byte, 1), va); n > 0 {
+		return nil, 0
+	}
+	im, done := u.images[m]
+	if !done {
+		im, _, _ = s.store.Find(m)
+		if u.images == nil {
+			u.images = map[*dump.Module]*pdata.Image{}
+		}
+		u.images[m] = im
+	}
+	if im == nil || !im.HasFunctionTable() {
+		return nil, 0
+	}
+	return im, m.Base
+}
+
+// only returns the one module that was at an address, nil when there were
+// several images or none.
+func (u *unloadedImages) only(va uint64) *dump.Module {
+	var found *dump.Module
+	for i := range u.modules {
+		m := &u.modules[i]
+		if !m.Contains(va) {
+			continue
+		}
+		if found != nil && (found.Base != m.Base || found.Size != m.Size || found.TimeDateStamp != m.TimeDateStamp) {
+			return nil
+		}
+		if found == nil {
+			found = m
+		}
+	}
+	return found
+}
