@@ -28,6 +28,9 @@ type Image struct {
 	firstThere    bool // the first entry of the exception directory
 	firstOnce     sync.Once
 
+	arm64     arm64Table
+	arm64Once sync.Once
+
 	infos atomic.Pointer[infoCache]
 
 	exports     exportIndex
