@@ -230,5 +230,8 @@ func (r *contextReader) read(at Location, what string) dump.Registers {
 		r.fs.addAt(asError(err), what)
 		return empty
 	}
+	if regs.Empty() {
+		r.fs.addAt(&dump.Error{Code: dump.BadRecord, Warning: true, Offset: at.Offset, Size: at.Size, Msg: "its writer stored no registers in it"}, what)
+	}
 	return regs
 }

@@ -177,3 +177,27 @@ func TestWow64StackBounds(t *testing.T) {
 		t.Errorf("in 64-bit code: %#x-%#x", th[1].StackLimit, th[1].StackBase)
 	}
 }
+
+// TestBlankContext: the zeros of a CONTEXT that nobody filled are not a program
+// counter and a stack pointer of 0.
+func TestBlankContext(t *testing.T) {
+	for name, arch := range map[string]struct {
+		info int
+		size uint32
+	}{"amd64": {onAMD64, 0x4d0}, "x86": {onX86, 0x2cc}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter()
+			w.stream(7, systemInfo(arch.info, 0))
+			ctx := w.blob(zeros(int(arch.size)))
+			w.stream(3, u32(1), thread(9, 0, 0, 0, 0, arch.size, ctx))
+			f := w.open(t)
+			th := f.Threads()
+			if len(th) != 1 || !th[0].Context.Empty() || th[0].ContextSource != dump.ContextNone {
+				t.Fatalf("%+v", th)
+			}
+			if d := f.Damage(); len(d) != 1 || !d[0].Warning || d[0].Offset != int64(ctx) || d[0].Stream != "ThreadList" {
+				t.Errorf("damage %v, want one warning at %#x", d, ctx)
+			}
+		})
+	}
+}

@@ -31,8 +31,9 @@ const (
 
 // Parse decodes a CONTEXT of the given architecture. It may be longer than the
 // plain structure (XSTATE follows) and, as long as its control registers are
-// there, shorter. Parts that ContextFlags does not announce stay unknown. The
-// error is a *dump.Error without file name.
+// there, shorter. Parts that ContextFlags does not announce stay unknown, and so
+// does everything in a record that nobody filled. The error is a *dump.Error
+// without file name.
 func Parse(arch dump.Arch, b []byte, base int64) (dump.Registers, error) {
 	c := cursor.New(b, "CONTEXT", base)
 	var r dump.Registers
@@ -46,10 +47,18 @@ func Parse(arch dump.Arch, b []byte, base int64) (dump.Registers, error) {
 	default:
 		c.Fail(dump.UnsupportedFormat, "a CONTEXT of architecture %s is not read", arch)
 	}
-	if c.Err() != nil {
+	if c.Err() != nil || blank(&r) {
 		return dump.Registers{Arch: arch}, c.Err()
 	}
 	return r, nil
+}
+
+// blank reports whether a record was never filled: no thread runs at address 0
+// on a stack at 0, and its zeros are not register values.
+func blank(r *dump.Registers) bool {
+	pc, ok1 := r.PC()
+	sp, ok2 := r.SP()
+	return ok1 && ok2 && pc == 0 && sp == 0
 }
 
 // MinSize returns how many bytes of a CONTEXT must be there for Parse to

@@ -264,3 +264,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestBlank: a record that nobody filled knows nothing, whatever its flags say.
+func TestBlank(t *testing.T) {
+	for _, x := range []struct {
+		arch  dump.Arch
+		size  int
+		at    int
+		flags uint32
+	}{
+		{dump.AMD64, 0x4d0, 0x30, 0}, {dump.AMD64, 0x4d0, 0x30, 0x10001f},
+		{dump.X86, 0x2cc, 0, 0}, {dump.ARM64, 0x390, 0, 0},
+	} {
+		b := make([]byte, x.size)
+		binary.LittleEndian.PutUint32(b[x.at:], x.flags)
+		r := mustParse(t, x.arch, b)
+		if !r.Empty() {
+			t.Errorf("%s, flags %#x: %+v", x.arch, x.flags, r)
+		}
+	}
+}
