@@ -20,6 +20,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d := header(opt.Tool, inc.Inputs, inc.Errors)
 	d.Status, _ = Status(inc)
 	d.PID = pid(inc)
+	d.Captured = timeText(inc.Captured)
 	d.Process, d.SystemInfo = processJSON(inc), systemJSON(&inc.System)
 	d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc)
 	d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)

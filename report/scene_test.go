@@ -1,6 +1,9 @@
 package report
 
 import (
+	"time"
+
+
 	"dumptriage/dump"
 	"dumptriage/symbols"
 	"dumptriage/triage"
@@ -134,6 +137,7 @@ func crash32Incident() *triage.Incident {
 	f2 := frame(0x12ff78, 0x7c816fd7, kernel32, "", 0, unwind.MethodScan)
 	f2.Trust = unwind.TrustScan
 	return &triage.Incident{
+		Captured: time.Date(2024, 2, 29, 23, 59, 58, 0, time.UTC),
 		Inputs:   []triage.Input{{Path: "crash.dmp", Size: 22788, Format: dump.FormatMinidump}},
 		System:   dump.System{Arch: dump.X86, Major: 5, Minor: 1, Build: 2600, ServicePack: "Service Pack 2", CPUCount: 1},
 		Crashing: 0,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"dumptriage/dump"
 	"dumptriage/report/codes"
@@ -104,6 +105,9 @@ func (t *text) heading(inc *triage.Incident) {
 	t.system(&inc.System)
 	t.process(&inc.Process, t.pid)
 	t.emulation(inc.Emulation)
+	if !inc.Captured.IsZero() {
+		t.line("", "Written: %s", inc.Captured.UTC().Format(time.RFC3339))
+	}
 	if p := inc.Pairing; p != nil {
 		id := ""
 		if p.PID != 0 {

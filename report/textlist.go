@@ -74,10 +74,7 @@ func (t *text) table(header []string, rows func(add func(cells ...string))) {
 }
 
 func (t *text) info(l *List, inc *triage.Incident) {
-	t.heading(&triage.Incident{Inputs: l.Inputs, System: inc.System, Process: inc.Process})
-	if !l.Captured.IsZero() {
-		t.line("", "Written: %s", l.Captured.UTC().Format(time.RFC3339))
-	}
+	t.heading(&triage.Incident{Inputs: l.Inputs, Captured: l.Captured, System: inc.System, Process: inc.Process})
 	if inc.System.Uptime > 0 {
 		t.line("", "Uptime:  %s", inc.System.Uptime.Round(time.Second))
 	}

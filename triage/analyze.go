@@ -76,6 +76,7 @@ func (a *analysis) describe() {
 			inc.Inputs = append(inc.Inputs, d.Describe(a.opt.HashLimit))
 		}
 	}
+	inc.Captured = a.main().Captured()
 	inc.System = *a.main().System()
 	inc.Process = *a.main().Process()
 	if a.user != nil {

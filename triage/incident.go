@@ -8,6 +8,8 @@
 package triage
 
 import (
+	"time"
+
 	"dumptriage/dump"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
@@ -15,9 +17,12 @@ import (
 
 // Incident is everything that is known after analysis.
 type Incident struct {
-	Inputs  []Input
-	System  dump.System
-	Process dump.Process
+	Inputs []Input
+	// Captured is when the dump was written, of a pair the user dump; zero when
+	// it does not say.
+	Captured time.Time
+	System   dump.System
+	Process  dump.Process
 	// Emulation is set when the process runs code of another architecture than
 	// its system's.
 	Emulation *Emulation
