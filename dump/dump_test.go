@@ -2,6 +2,7 @@ package dump
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -207,6 +208,25 @@ func TestNarrow(t *testing.T) {
 	} {
 		if got := c.arch.Narrow(c.va); got != c.want {
 			t.Errorf("%s: Narrow(%#x) = %#x, want %#x", c.arch, c.va, got, c.want)
+		}
+	}
+}
+
+// TestFileNames: the kernel goes by the loader's name and by those that the
+// linker gave its builds; the public symbol server files it under the latter.
+func TestFileNames(t *testing.T) {
+	for path, want := range map[string]string{
+		`\SystemRoot\system32\ntoskrnl.exe`: "ntoskrnl.exe ntkrnlmp.exe ntkrla57.exe ntkrnlpa.exe ntkrpamp.exe",
+		`NTKRNLMP.EXE`:                      "ntkrnlmp.exe ntoskrnl.exe ntkrla57.exe ntkrnlpa.exe ntkrpamp.exe",
+		`C:\Windows\System32\KERNEL32.DLL`:  "kernel32.dll",
+		``:                                  "",
+	} {
+		m := Module{Path: path}
+		if got := strings.Join(m.FileNames(), " "); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+		if m.IsNT() != strings.Contains(want, " ") {
+			t.Errorf("%q: IsNT is %v", path, m.IsNT())
 		}
 	}
 }

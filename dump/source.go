@@ -1,6 +1,10 @@
 package dump
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Format names a dump file format by its magic.
 type Format string
@@ -137,6 +141,28 @@ func BaseName(path string) string {
 	}
 	return path
 }
+
+// ntNames are the file names of one and the same kernel: the loader always calls
+// it by the first, symbol stores use the name that it was linked with.
+var ntNames = []string{"ntoskrnl.exe", "ntkrnlmp.exe", "ntkrla57.exe", "ntkrnlpa.exe", "ntkrpamp.exe"}
+
+// FileNames returns the names, in lower case, that a module's image file may
+// have, its own first. The kernel has several, any other module one, and a
+// module without a name none.
+func (m *Module) FileNames() []string {
+	name := strings.ToLower(m.Name())
+	if name == "" {
+		return nil
+	}
+	names := []string{name}
+	if m.IsNT() {
+		names = append(names, slices.DeleteFunc(slices.Clone(ntNames), func(n string) bool { return n == name })...)
+	}
+	return names
+}
+
+// IsNT reports whether a module is the kernel itself, by its name.
+func (m *Module) IsNT() bool { return slices.Contains(ntNames, strings.ToLower(m.Name())) }
 
 // Thread is one thread: of a user dump with its user-mode registers, of a
 // kernel dump with its kernel-mode ones.

@@ -182,10 +182,10 @@ func (s *stream) groups(inc *triage.Incident, h hexer, opt Options) {
 		return
 	}
 	list(s, "groups", func(yield func(GroupJSON) bool) {
-		for _, g := range groupThreads(inc) {
-			first := threadJSON(&inc.Threads[g.members[0]], h, opt.Frames)
-			j := GroupJSON{ID: g.id, Frames: first.Frames, KernelFrames: first.KernelFrames}
-			for _, m := range g.members {
+		for _, g := range inc.Groups() {
+			first := threadJSON(&inc.Threads[g.Threads[0]], h, opt.Frames)
+			j := GroupJSON{ID: g.ID, Frames: first.Frames, KernelFrames: first.KernelFrames}
+			for _, m := range g.Threads {
 				j.ThreadIDs = append(j.ThreadIDs, inc.Threads[m].ID)
 			}
 			if !yield(j) {

@@ -71,23 +71,3 @@ func hasContent(inc *triage.Incident) bool {
 	return len(inc.Threads) > 0 || len(inc.Modules) > 0 || len(inc.CPUs) > 0 ||
 		inc.Crash != nil || inc.BugCheck != nil || inc.System.Arch != dump.ArchUnknown
 }
-
-// isCore reports whether a module is the kernel, which the debugger calls nt
-// whatever the file is named.
-func isCore(name string) bool {
-	switch lower(name) {
-	case "ntoskrnl.exe", "ntkrnlmp.exe", "ntkrnlpa.exe", "ntkrpamp.exe", "ntkrla57.exe":
-		return true
-	}
-	return false
-}
-
-func lower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
-}

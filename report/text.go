@@ -247,11 +247,11 @@ func confidence(c string) string {
 }
 
 func (t *text) groups(inc *triage.Incident) {
-	groups := groupThreads(inc)
+	groups := inc.Groups()
 	for _, g := range groups {
 		t.line("", "")
-		t.line(sgrBold, "%s: %s", plural(len(g.members), "thread"), t.memberList(inc, g.members))
-		t.thread(inc, g.members[0])
+		t.line(sgrBold, "%s: %s", plural(len(g.Threads), "thread"), t.memberList(inc, g.Threads))
+		t.thread(inc, g.Threads[0])
 	}
 	t.line("", "")
 	t.line("", "Total threads: %d, unique stacks: %d", len(inc.Threads), len(groups))

@@ -260,10 +260,10 @@ func plus(offset uint64) string {
 // moduleAlias is the debugger's name for a module: nt for the kernel, else the
 // base name without its extension.
 func moduleAlias(m *dump.Module) string {
-	name := m.Name()
-	if isCore(name) {
+	if m.IsNT() {
 		return "nt"
 	}
+	name := m.Name()
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
 		return name[:i]
 	}

@@ -64,7 +64,7 @@ func (s *Store) Find(m *dump.Module) (*pdata.Image, string, *Missing) {
 	defer s.mu.Unlock()
 	s.index()
 	miss := &Missing{Module: m, Key: Key(m), Tried: slices.Concat(s.dirs, s.unread)}
-	for _, name := range candidateNames(m) {
+	for _, name := range m.FileNames() {
 		for _, path := range s.byName[name] {
 			im, err := s.try(path, m)
 			if err == nil {
@@ -142,21 +142,6 @@ func indexName(name string) string {
 		name = strings.TrimSuffix(name, suffix)
 	}
 	return name
-}
-
-// ntNames are the file names of one and the same kernel: the loader always
-// calls it ntoskrnl.exe, symbol stores use the name it was linked with.
-var ntNames = []string{"ntoskrnl.exe", "ntkrnlmp.exe", "ntkrla57.exe", "ntkrnlpa.exe", "ntkrpamp.exe"}
-
-func candidateNames(m *dump.Module) []string {
-	name := strings.ToLower(m.Name())
-	if name == "" {
-		return nil
-	}
-	if slices.Contains(ntNames, name) {
-		return append([]string{name}, slices.DeleteFunc(slices.Clone(ntNames), func(n string) bool { return n == name })...)
-	}
-	return []string{name}
 }
 
 // try opens a candidate and verifies that it is the module's very image.

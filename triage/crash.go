@@ -82,20 +82,11 @@ func (a *analysis) blame(k *kdump.File) *Blame {
 		return nil
 	}
 	b := &Blame{Module: m, Offset: pc - m.Base, Rule: "faulting instruction of the context that a parameter points to", Confidence: "high"}
-	if isKernelImage(m) {
+	if m.IsNT() || strings.EqualFold(m.Name(), "hal.dll") {
 		b.Confidence = "low" // the kernel faults on what drivers hand it
 	}
 	b.Symbol = a.kw.name(unwind.Frame{IP: pc, Lookup: pc}).Name
 	return b
-}
-
-// isKernelImage reports whether a module is the kernel or the HAL.
-func isKernelImage(m *Module) bool {
-	switch strings.ToLower(m.Name()) {
-	case "ntoskrnl.exe", "ntkrnlmp.exe", "ntkrnlpa.exe", "ntkrpamp.exe", "ntkrla57.exe", "hal.dll":
-		return true
-	}
-	return false
 }
 
 // assertionText renders a Breakpad assertion record's fields as one line.
