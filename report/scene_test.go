@@ -3,7 +3,6 @@ package report
 import (
 	"time"
 
-
 	"dumptriage/dump"
 	"dumptriage/symbols"
 	"dumptriage/triage"

@@ -27,6 +27,9 @@ func explainFault(sp *space, c *Crash) {
 			n, _ = im.ReadRVA(code[:], uint32(pc-base))
 		}
 	}
+	if !executed(&c.Exception) {
+		n = 0 // the fault was to read the instruction
+	}
 	c.Instruction = decode(regs, code[:n], pc)
 	if c.Code != exceptionAccessViolation || len(c.Parameters) < 2 {
 		return
@@ -52,6 +55,13 @@ const (
 	nullPage = 0x10000
 )
 
+// executed reports whether the instruction at a fault was run: not where the
+// access that failed was the processor's own, for the instruction.
+func executed(e *dump.Exception) bool {
+	const executing = 8 // the first parameter: 0 read, 1 write, 8 execute
+	return e.Code != exceptionAccessViolation || len(e.Parameters) == 0 || e.Parameters[0] != executing
+}
+
 // canonical reports whether bits 47 to 63 of an address agree.
 func canonical(va uint64) bool { return va+1<<47 < 1<<48 }
 
@@ -75,7 +85,8 @@ func decode(regs *dump.Registers, code []byte, pc uint64) *Instruction {
 		return nil
 	}
 	out := &Instruction{
-		Text:  strings.ToLower(x86asm.IntelSyntax(in, pc, nil)),
+		// The decoder leaves an address of nothing but a displacement of 0 empty.
+		Text:  strings.ReplaceAll(strings.ToLower(x86asm.IntelSyntax(in, pc, nil)), "[]", "[0x0]"),
 		Bytes: append([]byte(nil), code[:in.Len]...),
 	}
 	out.Accesses = accesses(regs, in, pc)

@@ -44,3 +44,32 @@ func TestOperands(t *testing.T) {
 		}
 	}
 }
+
+// A store to address 0 without a register: C7 /0 with a SIB byte that has
+// neither base nor index.
+func TestAbsoluteZero(t *testing.T) {
+	regs := dump.Registers{Arch: dump.AMD64}
+	in := decode(&regs, []byte{0xc7, 0x04, 0x25, 0, 0, 0, 0, 0, 0, 0, 0}, 0x140001000)
+	if in == nil || in.Text != "mov dword ptr [0x0], 0x0" {
+		t.Errorf("%+v, want a store to [0x0]", in)
+	}
+}
+
+// zeros is memory that reads as zeros everywhere.
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ uint64) (int, error) { clear(p); return len(p), nil }
+
+// Where the processor may not execute, no instruction is to blame, whatever
+// bytes the dump holds there.
+func TestInstructionOfExecuteFault(t *testing.T) {
+	for access, want := range map[uint64]bool{0: true, 1: true, 8: false} {
+		c := &Crash{Exception: dump.Exception{Code: 0xc0000005, Parameters: []uint64{access, 0}}}
+		c.Context.Arch = dump.AMD64
+		c.Context.Set(dump.RIP, 0)
+		explainFault(&space{mem: zeros{}}, c)
+		if got := c.Instruction != nil; got != want {
+			t.Errorf("access %d: an instruction: %v, want %v", access, got, want)
+		}
+	}
+}
