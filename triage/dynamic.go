@@ -158,6 +158,7 @@ type dynamicTable struct {
 	order          tableOrder
 	sorted         []pdata.RuntimeFunction // when the entries are out of order
 	infos          map[uint32]*pdata.UnwindInfo
+	last           pdata.RuntimeFunction // what Lookup found last: it is asked twice
 }
 
 // tableKind is DYNAMIC_FUNCTION_TABLE.Type.
@@ -193,6 +194,9 @@ func (t *dynamicTable) covers(va uint64) bool {
 // Lookup implements unwind.Table. It searches the entries where they lie. Only
 // when that finds nothing does it make sure that they are in order.
 func (t *dynamicTable) Lookup(rva uint32) (pdata.RuntimeFunction, bool, error) {
+	if rva >= t.last.Begin && rva < t.last.End {
+		return t.last, true, nil
+	}
 	rf, ok := t.search(rva)
 	if !ok && t.order == orderUnknown {
 		t.learnOrder()
@@ -200,6 +204,9 @@ func (t *dynamicTable) Lookup(rva uint32) (pdata.RuntimeFunction, bool, error) {
 	}
 	if ok && t.handlerOnly(rf) {
 		return pdata.RuntimeFunction{}, false, nil
+	}
+	if ok {
+		t.last = rf
 	}
 	return rf, ok, nil
 }

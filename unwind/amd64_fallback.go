@@ -195,8 +195,10 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		if p == proofNo || w.onward(ip, at+size, opt) == proofNo {
 			continue
 		}
-		if p == proofUnknown && w.leadsOn(ip, at+size, opt) {
-			p = proofYes
+		if p == proofUnknown || w.dynamic != nil {
+			if slot, ok := w.leadsOn(ip, at, opt); ok {
+				ip, at, p = slot.ip, slot.at, proofYes
+			}
 		}
 		g := guess{ip: ip, sp: at + size, trust: TrustScan, method: MethodScan, detail: why.Detail}
 		if p == proofUnknown {

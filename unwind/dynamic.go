@@ -61,8 +61,10 @@ func (w *Walker) stepReentry(regs *dump.Registers, f *Frame, s *site, opt *Optio
 	return Stop{}, true
 }
 
-// reentry is a way back into code made at run time: what is known of the caller.
+// reentry is a way back into code made at run time: where the frame's pushed
+// registers lie, and what is known of the caller.
 type reentry struct {
+	at   uint64
 	regs dump.Registers
 	t    target
 }
@@ -90,7 +92,7 @@ func (w *Walker) findFrame(lookup, sp uint64, opt *Options) (reentry, bool) {
 			continue
 		}
 		if w.candidate(t.ip, opt) != proofNo && w.follows(regs, t, opt) {
-			return reentry{regs, t}, true
+			return reentry{at, regs, t}, true
 		}
 	}
 	return reentry{}, false
@@ -145,23 +147,43 @@ func (w *Walker) follows(regs dump.Registers, t target, opt *Options) bool {
 	return true
 }
 
+// slot is a return address and where on the stack it is.
+type slot struct{ at, ip uint64 }
+
 // leadsOn reports whether a supposed return address lies in code made at run
-// time and a frame can be found on the stack from which exact steps follow.
-func (w *Walker) leadsOn(ip, sp uint64, opt *Options) bool {
+// time and a frame can be found on the stack from which exact steps follow. The
+// frame may be that of a later return address, to which calls that are over have
+// left pointers further in: the last before the frame is returned.
+func (w *Walker) leadsOn(ip, at uint64, opt *Options) (slot, bool) {
 	if w.dynamic == nil {
-		return false
+		return slot{}, false
 	}
 	s := w.resolved(ip - 1)
 	if !s.dynamic || s.kind != sitePdata {
-		return false
+		return slot{}, false
 	}
 	var none dump.Registers
-	if w.lacksFrame(&none, s) {
-		_, ok := w.findFrame(ip-1, sp, opt)
-		return ok
+	if !w.lacksFrame(&none, s) {
+		regs := dump.Registers{Arch: w.arch}
+		return slot{at, ip}, w.follows(regs, target{ip: ip, sp: at + 8}, opt)
 	}
-	regs := dump.Registers{Arch: w.arch}
-	return w.follows(regs, target{ip: ip, sp: sp}, opt)
+	reg, off, saved := frameShape(s)
+	r, ok := w.findFrame(ip-1, at+8, opt)
+	if !ok {
+		return slot{}, false
+	}
+	best := slot{at, ip}
+	for at += 8; at < r.at; at += 8 {
+		v, ok := w.stack.Uint64(at)
+		if !ok || w.candidate(v, opt) == proofNo {
+			continue
+		}
+		s := w.resolved(v - 1)
+		if reg2, off2, saved2 := frameShape(s); s.dynamic && s.kind == sitePdata && reg2 == reg && off2 == off && saved2 == saved {
+			best = slot{at, v}
+		}
+	}
+	return best, true
 }
 
 // anchor searches the stack, further than a plain scan would, for a return
@@ -176,11 +198,15 @@ func (w *Walker) anchor(f *Frame, opt *Options, why Stop) (guess, bool) {
 		if !ok {
 			break
 		}
-		if w.candidate(ip, opt) == proofNo || !w.leadsOn(ip, at+8, opt) {
+		if w.candidate(ip, opt) == proofNo {
+			continue
+		}
+		slot, ok := w.leadsOn(ip, at, opt)
+		if !ok {
 			continue
 		}
 		w.unproven = 0
-		return guess{ip: ip, sp: at + 8, trust: TrustScan, method: MethodScan,
+		return guess{ip: slot.ip, sp: slot.at + 8, trust: TrustScan, method: MethodScan,
 			detail: why.Detail + "; the next return address into code made at run time from which unwind data leads on"}, true
 	}
 	return guess{}, false
