@@ -49,7 +49,7 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		return w.land(regs, f, opt, t, stop)
 	case s.kind == siteLeaf:
 		t, stop := w.leaf(f)
-		if stop.Reason == "" && w.arrive(t, f, opt) == proofNo {
+		if stop.Reason == "" && !w.leafLeads(t, f, opt) {
 			stop = Stop{StopNoUnwindData, fmt.Sprintf("%s: no function table entry covers %#x, and %#x is no return address", w.name(w.site(f.Lookup)), f.Lookup, t.ip)}
 		}
 		return w.land(regs, f, opt, t, stop)
@@ -188,6 +188,14 @@ func (w *Walker) machineFrame(regs *dump.Registers, va uint64, opt *Options) (ta
 // register, the stack pointer included.
 func (w *Walker) leaf(f *Frame) (target, Stop) {
 	return w.ret(f.SP, MethodLeaf)
+}
+
+// leafLeads reports whether the leaf rule's answer may stand. A function that has
+// called another is no leaf; one that lacks unwind data all the same (hand-written
+// code) is believed only when a CALL precedes the return address.
+func (w *Walker) leafLeads(t target, f *Frame, opt *Options) bool {
+	p := w.arrive(t, f, opt)
+	return p == proofYes || p == proofUnknown && f.exact()
 }
 
 // check tells a target that cannot be right.
