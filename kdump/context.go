@@ -153,7 +153,7 @@ func (f *File) liveBlock(kt *dump.KernelThread, frame *dump.Registers) (dump.Reg
 // that have the size of a CONTEXT.
 func (f *File) contextBlocks(limit, base uint64) []dump.Range {
 	f.contextsOnce.Do(func() {
-		size := uint64(contextSize(f.hdr.arch))
+		size := uint64(threadcontext.Size(f.hdr.arch))
 		for _, b := range f.blocks {
 			if b.Size == size {
 				f.contexts = append(f.contexts, b)
@@ -167,16 +167,6 @@ func (f *File) contextBlocks(limit, base uint64) []dump.Range {
 	}
 	i := from(limit)
 	return f.contexts[i:max(i, min(from(base), i+maxLiveBlocks))]
-}
-
-func contextSize(a dump.Arch) int {
-	switch a {
-	case dump.AMD64:
-		return 0x4d0
-	case dump.ARM64:
-		return 0x390
-	}
-	return 0x2cc
 }
 
 // switchedOut reports whether a thread in that state left its registers in a

@@ -5,6 +5,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
+	"dumptriage/internal/threadcontext"
 )
 
 // at returns a cursor from an offset of the header to at most size bytes on, or
@@ -107,19 +108,6 @@ func (u *UserDump) decodeModules() ([]dump.Module, *dump.Error) {
 	return out, fs.done()
 }
 
-// contextSize is the size of CONTEXT, of which the format has an array.
-func contextSize(a dump.Arch) int64 {
-	switch a {
-	case dump.AMD64:
-		return 0x4d0
-	case dump.X86:
-		return 0x2cc
-	case dump.ARM64:
-		return 0x390
-	}
-	return 0
-}
-
 // threadOffsets returns where the CONTEXT array and the CRASH_THREAD array
 // begin. The names of the header's fields suggest the records at ThreadOffset,
 // Ghidra reads them at ThreadStateOffset: the flags of a CONTEXT decide.
@@ -168,7 +156,7 @@ func (u *UserDump) decodeThreads() ([]dump.Thread, *dump.Error) {
 	}
 	n := fs.count(c, uint64(h.Threads), size, maxThreads)
 	out := make([]dump.Thread, n)
-	reader := u.contexts(fs, u.arch())
+	reader, each := u.contexts(fs, u.arch()), int64(threadcontext.Size(u.arch())) // the format has an array of CONTEXT
 	teb := tebReader{mem: dump.NewWindow(u.memoryRanges()), arch: u.arch()}
 	for i := range out {
 		t, r := &out[i], c.Sub(size)
@@ -176,7 +164,7 @@ func (u *UserDump) decodeThreads() ([]dump.Thread, *dump.Error) {
 		t.TEB = r.Pointer(h.pointerSize())
 		t.Context.Arch = u.arch()
 		if contexts != 0 {
-			at := Location{int64(contexts) + int64(i)*contextSize(u.arch()), contextSize(u.arch())}
+			at := Location{int64(contexts) + int64(i)*each, each}
 			t.Context = reader.read(at, "the context of a thread")
 		}
 		if !t.Context.Empty() {

@@ -61,6 +61,20 @@ func blank(r *dump.Registers) bool {
 	return ok1 && ok2 && pc == 0 && sp == 0
 }
 
+// Size returns the size of the plain CONTEXT, without XSTATE, and 0 for an
+// architecture that is not read.
+func Size(arch dump.Arch) int {
+	switch arch {
+	case dump.AMD64:
+		return amd64Size
+	case dump.X86:
+		return 0x2cc
+	case dump.ARM64:
+		return 0x390
+	}
+	return 0
+}
+
 // MinSize returns how many bytes of a CONTEXT must be there for Parse to
 // recover the control and integer registers.
 func MinSize(arch dump.Arch) int {
