@@ -88,7 +88,7 @@ func (s *space) imageOf(m *Module) *pdata.Image {
 	}
 	im, err := pdata.OpenMapped(s.mem, m.Base, m.Name())
 	mapped := err == nil
-	if mapped && (dump.ArchOfMachine(im.Identity().Machine) != dump.AMD64 || im.HasFunctionTable()) {
+	if mapped && hasTable(im) {
 		m.Image = symbols.ImageFromMemory
 		s.images[m] = im
 		return im
@@ -142,4 +142,16 @@ func (s *space) missingImages() []symbols.Missing {
 		}
 	}
 	return out
+}
+
+// hasTable reports whether an image says how its code is unwound, or has no
+// need to: x86 has no tables.
+func hasTable(im *pdata.Image) bool {
+	switch dump.ArchOfMachine(im.Identity().Machine) {
+	case dump.AMD64:
+		return im.HasFunctionTable()
+	case dump.ARM64:
+		return im.HasARM64Table()
+	}
+	return true
 }

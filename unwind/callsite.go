@@ -30,6 +30,9 @@ func (w *Walker) callBefore(s *site, ret uint64) proof {
 }
 
 func (w *Walker) findCall(s *site, ret uint64) proof {
+	if w.arch == dump.ARM64 {
+		return w.findCallARM64(s, ret)
+	}
 	for n := longestCall; n >= shortestCall; n-- {
 		b := w.code[:n]
 		if w.readCode(b, s, ret-uint64(n)) < n {

@@ -47,6 +47,7 @@ type site struct {
 	rf        pdata.RuntimeFunction
 	err       error
 	rule      rule
+	arm64     []pdata.ARM64Code // what rule is on ARM64
 }
 
 // site returns what is known of a code address. The pointer is good until the
@@ -61,7 +62,7 @@ func (w *Walker) site(addr uint64) *site {
 }
 
 func (w *Walker) locate(s *site, addr uint64) {
-	*s = site{addr: addr, valid: true, method: MethodPdata, rule: rule{ops: s.rule.ops[:0]}}
+	*s = site{addr: addr, valid: true, method: MethodPdata, rule: rule{ops: s.rule.ops[:0]}, arm64: s.arm64[:0]}
 	if s.image, s.base = w.find(addr); s.image != nil && (addr < s.base || addr-s.base > 0xffffffff) {
 		s.image = nil
 	}
