@@ -190,8 +190,10 @@ func (f *File) Handles() []dump.Handle { return nil }
 // Regions implements dump.Source; kernel dumps do not say.
 func (f *File) Regions() []dump.Region { return nil }
 
-// Damage implements dump.Source.
+// Damage implements dump.Source. The secondary data, which nothing else may have
+// asked for, are the end of the file: they tell whether it was cut short.
 func (f *File) Damage() []*dump.Error {
+	f.Blobs()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.damages[:len(f.damages):len(f.damages)]

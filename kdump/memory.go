@@ -1,6 +1,10 @@
 package kdump
 
-import "dumptriage/dump"
+import (
+	"fmt"
+
+	"dumptriage/dump"
+)
 
 // layMemory makes one address space of everything in a triage dump that has an
 // address. The header's copies of KPRCB, EPROCESS and ETHREAD come first: in
@@ -16,19 +20,28 @@ func (f *File) layMemory() {
 		}
 	}
 	ranges = append(ranges, f.blocks...)
-	ranges = f.appendSpan(ranges, t.topOfStack, t.callStack)
+	ranges = f.appendSpan(ranges, t.topOfStack, t.callStack, "CallStack")
 	if f.kd != nil && f.hdr.kdbg.ok {
-		ranges = f.appendSpan(ranges, f.hdr.kdbg.v, t.kdbg)
+		ranges = f.appendSpan(ranges, f.hdr.kdbg.v, t.kdbg, kdbgStream)
 	}
-	ranges = f.appendSpan(ranges, t.dataPageVA, t.dataPage)
+	ranges = f.appendSpan(ranges, t.dataPageVA, t.dataPage, "DataPage")
 	f.mem = dump.NewFileMemory(f.r, ranges)
 }
 
-func (f *File) appendSpan(ranges []dump.Range, va uint64, s span) []dump.Range {
-	if va == 0 || s.off == 0 || int64(s.off) >= f.size {
+// appendSpan adds a part of the file that lies at an address, as far as the file
+// holds it.
+func (f *File) appendSpan(ranges []dump.Range, va uint64, s span, stream string) []dump.Range {
+	if s.off == 0 || s.size == 0 {
 		return ranges
 	}
 	size := min(int64(s.size), f.size-int64(s.off))
+	if size < int64(s.size) {
+		f.damage(&dump.Error{Code: dump.Truncated, Stream: stream, Offset: int64(s.off), Size: int64(s.size),
+			Msg: fmt.Sprintf("reaches beyond the end of the file (%#x bytes)", f.size)})
+	}
+	if va == 0 || size <= 0 {
+		return ranges
+	}
 	return append(ranges, dump.Range{VA: va, Size: uint64(size), Off: int64(s.off)})
 }
 

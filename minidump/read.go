@@ -12,6 +12,9 @@ const (
 	// farSize is how much is read at a place far from the last one: records of a
 	// hostile file can point anywhere, and a whole window each would cost dearly.
 	farSize = 512
+	// freeShared is what a shared string may have without being counted at each
+	// use: the names of all kinds of objects are shorter.
+	freeShared = 64
 	// maxText bounds one string: a UNICODE_STRING holds at most 65,534 bytes.
 	maxText = 0xffff
 )
@@ -182,6 +185,10 @@ func (t *texts) text(offset int64, what string, decode func([]byte) string) stri
 		return ""
 	}
 	if s, ok := t.seen[offset]; ok {
+		// It costs no memory again, but every use is printed.
+		if !t.spend(offset, max(0, len(s)-freeShared)) {
+			return ""
+		}
 		return s
 	}
 	s := decode(t.sized(offset, what))

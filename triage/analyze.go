@@ -27,6 +27,7 @@ type analysis struct {
 	user, kernel *Dump
 	store        *symbols.Store
 	uw, kw       *walker
+	budget       *frameBudget
 }
 
 // Analyze makes an incident of a user dump, a kernel dump, or both; either may
@@ -70,25 +71,27 @@ func (a *analysis) main() *Dump {
 }
 
 func (a *analysis) describe() {
-	inc := a.inc
+	inc, size := a.inc, int64(0)
 	for _, d := range []*Dump{a.user, a.kernel} {
 		if d != nil {
 			inc.Inputs = append(inc.Inputs, d.Describe(a.opt.HashLimit))
+			size += d.File.Size()
 		}
 	}
+	a.budget = newFrameBudget(size)
 	inc.Captured = a.main().Captured()
 	inc.System = *a.main().System()
 	inc.Process = *a.main().Process()
 	if a.user != nil {
 		sp := newSpace(a.user, a.store)
-		a.uw = newWalker(sp, a.user.UnloadedModules(), a.opt.Frames)
+		a.uw = newWalker(sp, a.user.UnloadedModules(), a.opt.Frames, a.budget)
 		inc.Emulation = emulation(sp.mods)
 		inc.Unloaded = append(inc.Unloaded, a.user.UnloadedModules()...)
 		inc.Handles = a.user.Handles()
 	}
 	if a.kernel != nil {
 		sp := newSpace(a.kernel, a.store)
-		a.kw = newWalker(sp, a.kernel.UnloadedModules(), a.opt.Frames)
+		a.kw = newWalker(sp, a.kernel.UnloadedModules(), a.opt.Frames, a.budget)
 		inc.Unloaded = append(inc.Unloaded, a.kernel.UnloadedModules()...)
 	}
 	if a.user != nil && a.kernel != nil {
@@ -269,6 +272,10 @@ func (a *analysis) collect() {
 		if d != nil {
 			a.inc.Errors = append(a.inc.Errors, d.Errors()...)
 		}
+	}
+	if e := a.budget.damage(); e != nil {
+		e.File = a.main().Path
+		a.inc.Errors = append(a.inc.Errors, e)
 	}
 	if a.opt.Thread != nil && len(a.inc.Threads) == 0 {
 		a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "threads", "no thread has the id %d (%#x)", *a.opt.Thread, *a.opt.Thread))

@@ -26,7 +26,7 @@ func TestSeamRegistersStitchOneMomentOnly(t *testing.T) {
 		sp := newSpace(stub{mem: pages{}}, symbols.NewStore(nil))
 		th := &Thread{Thread: c.thread}
 		seam := &Seam{Rule: "initial_stack", UserIP: 0x7ffe6390d184, UserSP: 0xd67c9fe328}
-		newWalker(sp, nil, 0).walkUserFromSeam(th, regs, seam)
+		newWalker(sp, nil, 0, newFrameBudget(0)).walkUserFromSeam(th, regs, seam)
 		if th.User == nil || len(th.User.Frames) != 1 || th.User.Frames[0].Method != unwind.MethodTrapFrame {
 			t.Fatalf("%s: the user half does not begin at the trap frame: %+v", c.what, th.User)
 		}

@@ -13,20 +13,21 @@ type walker struct {
 	unloaded []dump.Module
 	frames   int // cap per half
 	names    map[nameKey]symbols.Name
-	wow64    *walker // of the same memory's 32-bit stacks, nil until one is met
+	wow64    *walker      // of the same memory's 32-bit stacks, nil until one is met
+	budget   *frameBudget // of the whole analysis
 }
 
 type nameKey struct{ lookup, ip uint64 }
 
-func newWalker(sp *space, unloaded []dump.Module, maxFrames int) *walker {
+func newWalker(sp *space, unloaded []dump.Module, maxFrames int, budget *frameBudget) *walker {
 	sp.gone.modules = unloaded
-	return &walker{space: sp, unwinder: unwind.New(sp, sp.arch), unloaded: unloaded, frames: maxFrames, names: map[nameKey]symbols.Name{}}
+	return &walker{space: sp, unwinder: unwind.New(sp, sp.arch), unloaded: unloaded, frames: maxFrames, names: map[nameKey]symbols.Name{}, budget: budget}
 }
 
 // walk walks one half from its registers and names its frames.
 func (w *walker) walk(regs dump.Registers, opt unwind.Options) (*Half, unwind.Stack) {
 	opt.MaxFrames = w.frames
-	st := w.unwinder.Walk(regs, opt)
+	st := w.budget.walk(w.unwinder, regs, opt)
 	h := &Half{Frames: make([]Frame, len(st.Frames)), Stop: st.Stop, Truncated: st.Truncated, Registers: regs}
 	for i, f := range st.Frames {
 		h.Frames[i] = w.name(f)
@@ -58,13 +59,23 @@ func (w *walker) name(f unwind.Frame) Frame {
 	return out
 }
 
+// Windows remembers the last 64 unloaded modules of a process and 50 of the
+// kernel. Longer lists are not searched to their end for every frame, nor is a
+// frame given more names than a reader could use.
+const (
+	unloadedSearched = 1024
+	unloadedHits     = 16
+)
+
 // unloadedAt lists the unloaded modules that had been at an address, which
 // tells a call into a freed DLL from a wild jump.
 func (w *walker) unloadedAt(va uint64) []UnloadedHit {
 	var hits []UnloadedHit
-	for i := range w.unloaded {
+	for i := range min(len(w.unloaded), unloadedSearched) {
 		if m := &w.unloaded[i]; m.Contains(va) {
-			hits = append(hits, UnloadedHit{m, va - m.Base})
+			if hits = append(hits, UnloadedHit{m, va - m.Base}); len(hits) == unloadedHits {
+				break
+			}
 		}
 	}
 	return hits

@@ -173,7 +173,7 @@ func (w *walker) narrow() *walker {
 	if w.wow64 == nil {
 		sp := *w.space // the look-ups it shares are maps and slices
 		sp.arch = dump.X86
-		w.wow64 = newWalker(&sp, w.unloaded, w.frames)
+		w.wow64 = newWalker(&sp, w.unloaded, w.frames, w.budget)
 	}
 	return w.wow64
 }

@@ -76,7 +76,7 @@ func wow64Scene() (pages, *walker, *Thread) {
 		{Base: 0x77cf0000, Size: 0x190000, Path: `C:\Windows\SysWOW64\ntdll.dll`},
 		{Base: 0x75430000, Size: 0xe0000, Path: `C:\Windows\SysWOW64\kernel32.dll`},
 		{Base: 0x77ce0000, Size: 0xa000, Path: `C:\Windows\System32\wow64cpu.dll`},
-	}}, symbols.NewStore(nil)), nil, 0)
+	}}, symbols.NewStore(nil)), nil, 0, newFrameBudget(0))
 	return m, w, &Thread{Thread: dump.Thread{TEB: testTEB}}
 }
 
