@@ -94,10 +94,14 @@ func kernelThreadJSON(t *triage.Thread, h hexer) *KernelThreadJSON {
 }
 
 // threadState names the state of a thread; live triage dumps capture a thread
-// inside itself and overwrite the state with 0xff.
+// inside itself and overwrite the state with 0xff. Where the thread's object was
+// not found there is no state, though its number is 0.
 func threadState(k *dump.KernelThread) string {
 	if k.Live && k.State == 0xff {
 		return "CapturedByApc"
+	}
+	if k.ETHREAD == 0 && k.State == 0 {
+		return ""
 	}
 	return codes.ThreadState(k.State)
 }

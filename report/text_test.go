@@ -166,6 +166,21 @@ func repeatIPs(ips ...uint64) []triage.Frame {
 	return out
 }
 
+// A full kernel dump whose memory is not read gives a context and no thread
+// object: no id and no state are known, and none are printed.
+func TestTextThreadWithoutObject(t *testing.T) {
+	k := &dump.KernelThread{CPU: -1}
+	inc := &triage.Incident{Crashing: -1, Threads: []triage.Thread{{Thread: dump.Thread{Kernel: k}, KernelInfo: k}}}
+	inc.System.Arch = dump.AMD64
+	if got, want := renderText(t, inc, testOptions), "\n   0  Id: unknown\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want it to end in %q", got, want)
+	}
+	k.ETHREAD = 0xffffcf8d5ae14080
+	if got, want := renderText(t, inc, testOptions), "Id: 0 Ethread: ffffcf8d`5ae14080 Initialized\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want it to end in %q", got, want)
+	}
+}
+
 func TestTextFoldsRecursion(t *testing.T) {
 	ips := []uint64{0xa0}
 	for range 200 {

@@ -31,7 +31,11 @@ func (t *text) thread(inc *triage.Incident, index int) {
 	if index == inc.Crashing {
 		mark, sgr = "#", sgrBold+sgrRed
 	}
-	t.line(sgr, "%s %2d  Id: %s%s", mark, index, t.threadID(th.ID), t.threadFacts(th))
+	id := t.threadID(th.ID)
+	if k := th.Thread.Kernel; k != nil && k.ETHREAD == 0 && th.ID == 0 {
+		id = "unknown" // only a context was found of it
+	}
+	t.line(sgr, "%s %2d  Id: %s%s", mark, index, id, t.threadFacts(th))
 	if th.Kernel != nil && len(th.Kernel.Frames) > 0 {
 		t.kernelHalf(th)
 	} else if th.KernelNote != "" {

@@ -50,6 +50,26 @@ func completionCommand() *cli.Command {
 // completionMark is the hidden first argument by which the scripts ask.
 const completionMark = "--complete"
 
+// flagOfLast returns the flag whose value the last word is or begins: of "--f v",
+// "--f=v", and "--f", "=", "v", which is how bash splits the latter.
+func flagOfLast(words []string) string {
+	n := len(words)
+	if n == 0 {
+		return ""
+	}
+	if before, _, ok := strings.Cut(words[n-1], "="); ok && before != "" {
+		return before
+	}
+	rest := words[:n-1]
+	if words[n-1] != "=" && n > 2 && rest[len(rest)-1] == "=" {
+		rest = rest[:len(rest)-1]
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	return rest[len(rest)-1]
+}
+
 func completionRequest(args []string) ([]string, bool) {
 	if len(args) == 0 || args[0] != completionMark {
 		return nil, false
@@ -86,8 +106,15 @@ func complete(app *cli.App, words []string, w io.Writer) {
 		for shell := range completionScripts {
 			out = append(out, shell)
 		}
-	case len(words) > 1 && words[len(words)-2] == "--"+colorFlag.Name:
+	case flagOfLast(words) == "--"+colorFlag.Name:
 		out = []string{"always", "auto", "never"}
+		if before, _, ok := strings.Cut(last, "="); ok && before != "" {
+			for i := range out {
+				out[i] = before + "=" + out[i]
+			}
+		} else if ok {
+			last = "" // bash takes "=" for a word
+		}
 	case verb == "":
 		out = []string{"--help", "--version"}
 	case strings.HasPrefix(last, "-"):

@@ -7,6 +7,15 @@ import (
 	"dumptriage/triage"
 )
 
+// countKnown is a count of threads or modules. Nothing runs without either, so
+// that a dump which lists none does not say how many there are.
+func countKnown(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
 func infoCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "info",
@@ -16,7 +25,7 @@ func infoCommand() *cli.Command {
 		Flags:       listFlags(hashFlag),
 		Action: listVerb(report.ListInfo, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
 			l.Crash, l.BugCheck = d.Exception(), d.BugCheck()
-			l.ThreadCount, l.ModuleCount = len(d.Threads()), len(d.Modules())
+			l.ThreadCount, l.ModuleCount = countKnown(len(d.Threads())), countKnown(len(d.Modules()))
 			return nil
 		}),
 	}

@@ -44,6 +44,9 @@ func openInputs(c *cli.Context) (*opened, error) {
 	case len(paths) > 2:
 		return nil, usagef("%s takes one dump, or one user dump and its kernel dump; for many dumps use batch", c.Command.Name)
 	}
+	if len(paths) == 2 && paths[0] == "-" && paths[1] == "-" {
+		return nil, usagef("standard input holds one dump; name the other")
+	}
 	o := &opened{}
 	for _, path := range paths {
 		d, err := openDump(path)
