@@ -17,5 +17,6 @@ func main() {
 		<-interrupt
 		os.Exit(exitInterrupted)
 	}()
+	limitMemory(0)
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -21,6 +21,17 @@ func (o *opened) Close() {
 	}
 }
 
+// limitMemory sets the limit that the sizes of the dumps allow.
+func (o *opened) limitMemory() {
+	size := int64(0)
+	for _, d := range []*triage.Dump{o.user, o.kernel} {
+		if d != nil {
+			size += d.File.Size()
+		}
+	}
+	limitMemory(size)
+}
+
 // add puts a dump in its place; false means that the place is taken.
 func (o *opened) add(d *triage.Dump) bool {
 	place := &o.user
@@ -60,6 +71,7 @@ func openInputs(c *cli.Context) (*opened, error) {
 			return nil, usagef("%s and %s are both %s dumps; for many dumps use batch", paths[0], paths[1], half(d))
 		}
 	}
+	defer o.limitMemory()
 	if len(paths) == 2 {
 		o.how = "given"
 	} else if o.user != nil && !c.Bool(aloneFlag.Name) {

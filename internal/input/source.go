@@ -1,7 +1,6 @@
 package input
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -36,22 +35,46 @@ func (s *readerSource) Size() int64                             { return s.size 
 func (s *readerSource) Close() error                            { return nil }
 func (s *readerSource) stream() io.Reader                       { return io.NewSectionReader(s.r, 0, s.size) }
 
-// memory is data held in memory.
-type memory struct{ b []byte }
+// memory is data held in memory, in pieces so that it grows without copying:
+// outgrown copies would hold as much again until they are collected.
+type memory struct {
+	pieces [][]byte // all of pieceSize but the last
+	size   int64
+}
+
+const pieceSize = 256 << 10
+
+// append adds to the end of the data.
+func (m *memory) append(p []byte) {
+	m.size += int64(len(p))
+	for len(p) > 0 {
+		last := len(m.pieces) - 1
+		if last < 0 || len(m.pieces[last]) == pieceSize {
+			m.pieces = append(m.pieces, nil)
+			last++
+		}
+		n := min(len(p), pieceSize-len(m.pieces[last]))
+		m.pieces[last] = append(m.pieces[last], p[:n]...)
+		p = p[n:]
+	}
+}
 
 func (m *memory) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 || off >= int64(len(m.b)) {
+	if off < 0 || off >= m.size {
 		return 0, outside(off)
 	}
-	n := copy(p, m.b[off:])
+	n := 0
+	for i := off / pieceSize; n < len(p) && i < int64(len(m.pieces)); i++ {
+		n += copy(p[n:], m.pieces[i][off+int64(n)-i*pieceSize:])
+	}
 	if n < len(p) {
 		return n, io.EOF
 	}
 	return n, nil
 }
-func (m *memory) Size() int64       { return int64(len(m.b)) }
+func (m *memory) Size() int64       { return m.size }
 func (m *memory) Close() error      { return nil }
-func (m *memory) stream() io.Reader { return bytes.NewReader(m.b) }
+func (m *memory) stream() io.Reader { return io.NewSectionReader(m, 0, m.size) }
 
 // outside is the error of a read that begins outside the data.
 func outside(off int64) error {

@@ -17,13 +17,15 @@ type spool struct {
 	limit  int64
 	dir    string
 	size   int64
-	buf    []byte
+	mem    *memory // until it is too much
 	file   *os.File
 	remove string
 	err    error // why writing failed; sticky
 }
 
-func newSpool(opt Options) *spool { return &spool{limit: opt.maxSize(), dir: opt.TempDir} }
+func newSpool(opt Options) *spool {
+	return &spool{limit: opt.maxSize(), dir: opt.TempDir, mem: &memory{}}
+}
 
 // Write implements io.Writer. Its errors are *dump.Error: of code Limit when p
 // does not fit.
@@ -35,8 +37,8 @@ func (s *spool) Write(p []byte) (int, error) {
 		s.err = tooLarge(s.limit)
 		return 0, s.err
 	}
-	if s.file == nil && len(s.buf)+len(p) <= inMemory {
-		s.buf = append(s.buf, p...)
+	if s.file == nil && s.size+int64(len(p)) <= inMemory {
+		s.mem.append(p)
 	} else if err := s.writeFile(p); err != nil {
 		s.err = ioError("its unpacked data cannot be stored in a temporary file", err)
 		return 0, s.err
@@ -59,10 +61,12 @@ func (s *spool) writeFile(p []byte) error {
 		if os.Remove(f.Name()) != nil { // Windows keeps the name of an open file
 			s.remove = f.Name()
 		}
-		if _, err := f.Write(s.buf); err != nil {
-			return err
+		for _, piece := range s.mem.pieces {
+			if _, err := f.Write(piece); err != nil {
+				return err
+			}
 		}
-		s.buf = nil
+		s.mem = nil
 	}
 	_, err := s.file.Write(p)
 	return err
@@ -95,7 +99,7 @@ func (s *spool) copyFrom(r io.Reader) error {
 // finish makes a source of the data.
 func (s *spool) finish() source {
 	if s.file == nil {
-		return &memory{s.buf}
+		return s.mem
 	}
 	d := newDisk(s.file, s.size)
 	d.remove = s.remove
