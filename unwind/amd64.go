@@ -41,6 +41,13 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		return w.stepReentry(regs, f, s, opt)
 	case s.kind == sitePdata && f.exact():
 		return w.stepStopped(regs, f, s, opt)
+	case s.kind == sitePdata && w.restarts(s, f.IP, 0):
+		t, stop := w.ret(f.SP, MethodEpilog)
+		t.detail = restartDetail
+		if stop.Reason == "" {
+			stop = w.check(t, f, opt)
+		}
+		return w.land(regs, f, opt, t, stop)
 	case s.kind == sitePdata:
 		t, stop := w.undo(regs, f, s, opt)
 		if stop.Reason == "" {

@@ -16,7 +16,7 @@ func (w *Walker) stepStopped(regs *dump.Registers, f *Frame, s *site, opt *Optio
 	if stop.Reason == "" {
 		stop = w.check(t, f, opt)
 	}
-	if stop.Reason == StopBadUnwindInfo && e.kind == epilogNone {
+	if wantsRelaxed(stop) && e.kind == epilogNone {
 		// Some compilers put instructions into epilogs that the documented
 		// forms lack. Only a return address that cannot be right lets them in.
 		if e, _ = w.epilog(w.resolved(f.Lookup), true); e.kind != epilogNone {
@@ -29,6 +29,12 @@ func (w *Walker) stepStopped(regs *dump.Registers, f *Frame, s *site, opt *Optio
 	}
 	t.detail = detail
 	return w.land(regs, f, opt, t, stop)
+}
+
+// wantsRelaxed reports whether a step failed because its return address is not
+// executable or is where no stack is.
+func wantsRelaxed(stop Stop) bool {
+	return stop.Reason == StopBadUnwindInfo || stop.Reason == StopStackMissing || stop.Reason == StopNoProgress
 }
 
 func (w *Walker) runStopped(regs *dump.Registers, f *Frame, s *site, e epilog, opt *Options) (target, Stop) {
@@ -61,7 +67,15 @@ func (w *Walker) epilog(s *site, relaxed bool) (e epilog, remark string) {
 		}
 	}
 	code, remark := w.epilogCode(s)
-	return matchEpilog(code, s, info, relaxed), remark
+	if e = matchEpilog(code, s, info, relaxed); e.kind != epilogNone || relaxed || !buildsGoFrame(&s.rule) {
+		return e, remark
+	}
+	// The caller's frame pointer makes any answer look right in Go code, so
+	// what cannot be but an epilog is not left to a second try.
+	if w.restarts(s, s.addr, 1) {
+		return epilog{kind: epilogBytes, fromReg: dump.RSP}, restartDetail
+	}
+	return matchReturn(code), remark
 }
 
 // epilogCode returns the instructions at a site. Where the dump's differ from

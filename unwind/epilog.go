@@ -65,12 +65,14 @@ func matchEpilog(code []byte, s *site, info *pdata.UnwindInfo, relaxed bool) epi
 }
 
 // matchReturn matches code that is not described by anything: only what ends in
-// a plain return counts.
+// a plain return counts, as that is where the code itself will go.
 func matchReturn(code []byte) epilog {
 	e := epilog{kind: epilogBytes, fromReg: dump.RSP}
 	c := cursor.New(code, "epilog", -1)
 	e.matchAdjust(c, 0)
 	for e.matchPop(c) {
+	}
+	for skipFiller(c) {
 	}
 	if b := peek(c, 3); b[0] != 0xc3 && b[0] != 0xc2 && (b[0] != 0xf3 || b[1] != 0xc3) {
 		return epilog{}

@@ -94,6 +94,9 @@ func (r *run) free(reg dump.Reg) bool {
 
 // branch goes where no run has been, else either way.
 func (r *run) branch(d instruction, target, next uint64) bool {
+	if r.regs[dump.RSP] == entrySP {
+		r.frameless[target] = true
+	}
 	been := func(ip uint64) bool { return r.visited[uint32(ip-r.im.base)] }
 	taken := r.rng.IntN(2) == 0
 	if been(target) != been(next) {

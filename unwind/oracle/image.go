@@ -41,7 +41,7 @@ func openImage(path string) (*image, error) {
 	if pe.Identity().Machine != machineAMD64 || im.size > maxImage {
 		return nil, fmt.Errorf("%s is not an x64 image of a size that can be emulated", path)
 	}
-	im.goCode = bytes.Contains(b[:min(len(b), 0x2000)], []byte("\xff Go build"))
+	im.goCode = bytes.Contains(b, []byte("\x00runtime.morestack_noctxt\x00"))
 	return im, im.readHeaders()
 }
 
@@ -109,8 +109,11 @@ const (
 	dataSize  = 0x20000
 	callBase  = 0x5a5a_5a5a_0000 // the code that calls the function
 	returnTo  = callBase + 0x800
-	stubBase  = callBase + 0xc00 // translated instructions
-	entrySP   = stackBase + stackSize - 0x8008
+	// outerReturn is where the caller returns to: a code address that a frame
+	// pointer leads to, for an unwinder to mistake.
+	outerReturn = callBase + 0xa00
+	stubBase    = callBase + 0xc00 // translated instructions
+	entrySP     = stackBase + stackSize - 0x8008
 )
 
 // process is the emulated memory, as a Space.
@@ -138,14 +141,23 @@ func newProcess(m *machine, im *image) (*process, error) {
 	}
 	for rva := 0; rva < im.size; rva += pageSize {
 		_, _ = im.pe.ReadRVA(p.code[rva:rva+pageSize], uint32(rva)) // what is not there stays zero
-		if im.pe.Executable(uint32(rva)) {
-			m.protect(im.base+uint64(rva), pageSize)
+	}
+	from := 0
+	for rva := 0; rva <= im.size; rva += pageSize {
+		if rva < im.size && im.pe.Executable(uint32(rva)) {
+			continue
 		}
+		if from < rva {
+			m.protect(im.base+uint64(from), rva-from)
+		}
+		from = rva + pageSize
 	}
 	for i := range p.caller {
 		p.caller[i] = 0xcc
 	}
-	copy(p.caller[returnTo-callBase-5:], "\xe8\x00\x00\x00\x00\x90") // the call that is to be returned to
+	for _, to := range []int{returnTo, outerReturn} { // calls that are to be returned to
+		copy(p.caller[to-callBase-5:], "\xe8\x00\x00\x00\x00\x90")
+	}
 	return p, m.watch(stackBase, stackSize, dataBase+dataSize/2)
 }
 

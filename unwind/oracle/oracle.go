@@ -63,7 +63,7 @@ func (o *Oracle) Check(i int, limits Limits) *Function {
 	}
 	o.rng = rand.New(rand.NewPCG(uint64(rf.Begin), 1))
 	o.visited, o.wrong = map[uint32]bool{}, map[uint32]bool{}
-	o.res = &Function{Begin: rf.Begin}
+	o.res = &Function{Begin: rf.Begin, Undescribed: info.Handler != 0 && len(info.Codes) == 0}
 	for idle := 0; o.res.Runs < limits.Runs && idle < 2; o.res.Runs++ {
 		before := len(o.visited)
 		o.run(rf, info, limits.Steps)
@@ -101,11 +101,15 @@ type run struct {
 	first    uint32 // and of the one it began in
 	arrival  arrival
 	previous instruction // for bounds checks of jump tables
+	// frameless are the targets of branches taken before there was a frame. What
+	// falls into them with one is past a call that does not return: Go puts its
+	// calls of morestack behind those of panic.
+	frameless map[uint64]bool
 }
 
 // run executes the function once.
 func (o *Oracle) run(rf pdata.RuntimeFunction, info *pdata.UnwindInfo, steps int) {
-	r := &run{Oracle: o, regs: o.m.gprs(), xmm: o.m.xmms(), primary: rf.Begin, first: rf.Begin}
+	r := &run{Oracle: o, regs: o.m.gprs(), xmm: o.m.xmms(), primary: rf.Begin, first: rf.Begin, frameless: map[uint64]bool{}}
 	r.enter(rf, info)
 	for range steps {
 		if !r.boundary() || !r.advance() {
@@ -140,6 +144,11 @@ func (r *run) enter(rf pdata.RuntimeFunction, info *pdata.UnwindInfo) {
 	r.regs[dump.RSP], r.regs[dump.RIP] = entrySP, r.im.base+uint64(rf.Begin)
 	r.t = truth{ip: returnTo, sp: entrySP + 8, slot: entrySP, goCode: r.im.goCode}
 	r.poke(entrySP, returnTo)
+	if r.im.goCode { // every Go function has a frame pointer
+		r.regs[dump.RBP] = entrySP + 0x200
+		r.poke(entrySP+0x200, entrySP+0x400)
+		r.poke(entrySP+0x208, outerReturn)
+	}
 	if n := len(info.Codes); n > 0 && info.Codes[n-1].Op == pdata.PushMachFrame {
 		r.interrupted(info.Codes[n-1].Info == 1)
 	}
@@ -237,6 +246,9 @@ func (r *run) onStack() bool {
 // follow decides whether the run goes on where it has come to.
 func (r *run) follow(rf pdata.RuntimeFunction, covered bool) bool {
 	fresh := r.regs[dump.RSP] == entrySP // as at the entry: a tail call
+	if r.im.goCode && (r.arrival == byCall || r.arrival == byFall) && !fresh && r.frameless[r.regs[dump.RIP]] {
+		return false
+	}
 	if !covered {
 		return fresh && (r.arrival == byJump || r.arrival == byTail || r.arrival == byFall && r.primary == 0) && r.leave()
 	}

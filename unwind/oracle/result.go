@@ -7,17 +7,22 @@ var ErrNotBuilt = errors.New("built without the emulator: use -tags oracle (need
 
 // Function is what one function's runs found.
 type Function struct {
-	Begin      uint32   // RVA
-	Runs       int      // entries into it
-	Returned   int      // of which reached its return with all preserved registers intact
-	Boundaries int      // distinct instruction boundaries of the function
-	Checks     Counts   // boundaries unwound from, as often as they were reached
-	Prologs    int      // checks inside a prolog
-	Epilogs    int      // checks that the unwinder took for an epilog
-	Leaves     int      // checks by the leaf rule, after a jump out of the function
-	Calls      Counts   // call sites
-	Wrong      []uint32 // distinct RVAs with a wrong answer, at boundaries and call sites
-	Failures   []Failure
+	Begin      uint32 // RVA
+	Runs       int    // entries into it
+	Returned   int    // of which reached its return with all preserved registers intact
+	Boundaries int    // distinct instruction boundaries of the function
+	Checks     Counts // boundaries unwound from, as often as they were reached
+	Prologs    int    // checks inside a prolog
+	Epilogs    int    // checks that the unwinder took for an epilog
+	Leaves     int    // checks by the leaf rule, after a jump out of the function
+	Calls      Counts // call sites
+	// Undescribed is set when the unwind data names a handler and no operation.
+	// Assembler code that does more than a leaf function may is described so: it
+	// leaves it to the handler to undo its prolog, which no unwinder can but by
+	// running that.
+	Undescribed bool
+	Wrong       []uint32 // distinct RVAs with a wrong answer, at boundaries and call sites
+	Failures    []Failure
 }
 
 // Counts counts checks.

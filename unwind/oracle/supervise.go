@@ -34,14 +34,22 @@ type Report struct {
 	Leaves     int
 	Checks     Counts
 	Calls      Counts
-	Wrong      []uint32 // distinct RVAs with a wrong answer
-	Failures   []Failure
-	Aborted    []uint32 // Begin of functions that ended the emulator's process
-	Took       time.Duration
+	// Undescribed are boundaries and call sites of functions whose unwind data
+	// describes no frame; they are in no other number but Functions.
+	Undescribed Counts
+	Wrong       []uint32 // distinct RVAs with a wrong answer
+	Failures    []Failure
+	Aborted     []uint32 // Begin of functions that ended the emulator's process
+	Took        time.Duration
 }
 
 func (r *Report) add(f *Function) {
 	r.Functions++
+	if f.Undescribed {
+		r.Undescribed.add(f.Checks)
+		r.Undescribed.add(f.Calls)
+		return
+	}
 	r.Boundaries += f.Boundaries
 	r.Returned += min(f.Returned, 1)
 	r.Prologs += f.Prologs

@@ -30,8 +30,8 @@ func main() {
 
 func run(job oracle.Job, paths []string, failures int, limit float64, header bool) error {
 	if header {
-		fmt.Println("| image | functions | boundaries | checks (prolog, epilog, leaf) | wrong | call sites | wrong | lost | aborted | s |")
-		fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
+		fmt.Println("| image | functions | boundaries | checks (prolog, epilog, leaf) | wrong | call sites | wrong | lost | undescribed | aborted | s |")
+		fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
 	}
 	over := false
 	for _, path := range paths {
@@ -40,8 +40,8 @@ func run(job oracle.Job, paths []string, failures int, limit float64, header boo
 		if err != nil {
 			return err
 		}
-		fmt.Printf("| %s | %d | %d | %d (%d, %d, %d) | %s | %d | %s | %d | %d | %.0f |\n", filepath.Base(path), r.Functions, r.Boundaries,
-			r.Checks.Tried, r.Prologs, r.Epilogs, r.Leaves, wrong(r.Checks), r.Calls.Tried, wrong(r.Calls), r.Checks.Lost+r.Calls.Lost, len(r.Aborted), r.Took.Seconds())
+		fmt.Printf("| %s | %d | %d | %d (%d, %d, %d) | %s | %d | %s | %d | %s | %d | %.0f |\n", filepath.Base(path), r.Functions, r.Boundaries,
+			r.Checks.Tried, r.Prologs, r.Epilogs, r.Leaves, wrong(r.Checks), r.Calls.Tried, wrong(r.Calls), r.Checks.Lost+r.Calls.Lost, undescribed(r.Undescribed), len(r.Aborted), r.Took.Seconds())
 		for _, f := range r.Failures[:min(failures, len(r.Failures))] {
 			where := "at"
 			if f.Call {
@@ -63,4 +63,11 @@ func wrong(c oracle.Counts) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d (%d marked)", c.Wrong, c.Marked)
+}
+
+func undescribed(c oracle.Counts) string {
+	if c.Tried == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d, %d wrong", c.Tried, c.Wrong)
 }
