@@ -10,42 +10,12 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 )
-
-// corpusPath finds a file of the collection of real dumps that lies beside the
-// project.
-func corpusPath(name string) (string, bool) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", false
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", false
-		}
-		dir = parent
-	}
-	path := filepath.Join(filepath.Dir(dir), "shared", "corpus", "kernel", filepath.FromSlash(name))
-	_, err = os.Stat(path)
-	return path, err == nil
-}
-
-func corpus(t testing.TB, name string) string {
-	t.Helper()
-	path, ok := corpusPath(name)
-	if !ok {
-		t.Skipf("the corpus of real dumps is not here: %s", name)
-	}
-	return path
-}
 
 func openCorpus(t testing.TB, name string) *File {
 	t.Helper()
-	path := corpus(t, name)
+	path := corpus.Need(t, "kernel/"+name)
 	r, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +138,7 @@ var lmStamp = regexp.MustCompile(`\(?([0-9A-F]{8})\)?( \(This is a reproducible|
 // unloaded ones.
 func TestCorpusDrivers(t *testing.T) {
 	f := openCorpus(t, k02)
-	in, err := os.Open(filepath.Join(filepath.Dir(corpus(t, k02)), "lm_t_n.txt"))
+	in, err := os.Open(filepath.Join(filepath.Dir(corpus.Need(t, "kernel/"+k02)), "lm_t_n.txt"))
 	if err != nil {
 		t.Skip(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 )
 
 // exercise asks for everything that a File can say.
@@ -46,7 +47,7 @@ func samples(t testing.TB) map[string][]byte {
 	l.system(3)
 	s := map[string][]byte{"bugcheck": system7E().bytes(), "live": l.finish()}
 	for _, name := range []string{k01, k02, k03} {
-		if path, ok := corpusPath(name); ok {
+		if path, ok := corpus.Find("kernel/" + name); ok {
 			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

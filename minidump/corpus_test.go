@@ -10,36 +10,12 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 )
-
-// corpus returns a file of the dump corpus that lies beside the project, and
-// skips the test when it is not there.
-func corpus(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no go.mod above the test's folder")
-		}
-		dir = up
-	}
-	path := filepath.Join(filepath.Dir(dir), "shared", "corpus", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("corpus file not there: %s", name)
-	}
-	return path
-}
 
 func openCorpus(t testing.TB, name string) (*File, error) {
 	t.Helper()
-	file, err := os.Open(corpus(t, name))
+	file, err := os.Open(corpus.Need(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +159,7 @@ func TestAgainstBreakpadListing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listing, err := os.Open(corpus(t, "user/A03-breakpad-minidump2-x86/minidump2.dump.out"))
+	listing, err := os.Open(corpus.Need(t, "user/A03-breakpad-minidump2-x86/minidump2.dump.out"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +240,7 @@ func TestWineCorpus(t *testing.T) {
 }
 
 func BenchmarkCorpus100KB(b *testing.B) {
-	data, err := os.ReadFile(corpus(b, "user/A08-fastfail-x64/tiny-exe-fastfail.dmp"))
+	data, err := os.ReadFile(corpus.Need(b, "user/A08-fastfail-x64/tiny-exe-fastfail.dmp"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"dumptriage/internal/corpus"
 )
 
 // arm64Listing is one function as llvm-readobj prints it.
@@ -32,7 +34,7 @@ func TestARM64AgainstLLVM(t *testing.T) {
 		t.Skip("no llvm-readobj-19 here; older ones do not know all codes")
 	}
 	var paths []string
-	if dir := arm64Corpus(); dir != "" {
+	if dir, ok := corpus.Find(""); ok {
 		for _, pattern := range []string{"wine/arm64/*.exe", "user/A15-pe-unwind-fixtures/test.exe"} {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern))
 			paths = append(paths, found...)
@@ -48,17 +50,6 @@ func TestARM64AgainstLLVM(t *testing.T) {
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) { compareARM64(t, tool, path) })
 	}
-}
-
-func arm64Corpus() string {
-	dir, _ := os.Getwd()
-	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(filepath.Dir(dir), "shared", "corpus")
-		}
-		dir = filepath.Dir(dir)
-	}
-	return ""
 }
 
 func compareARM64(t *testing.T, tool, path string) {

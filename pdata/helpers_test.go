@@ -54,30 +54,6 @@ func needModuleImages(t testing.TB) string {
 	return dir
 }
 
-// corpus returns the shared folder beside the project, or skips the test.
-func corpus(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Skip("no go.mod above the test")
-		}
-		dir = parent
-	}
-	shared := filepath.Join(filepath.Dir(dir), "shared", "corpus")
-	if _, err := os.Stat(shared); err != nil {
-		t.Skipf("no corpus at %s", shared)
-	}
-	return shared
-}
-
 // pages is a memory of 4 KiB pages; those that are not in the map are missing.
 type pages map[uint64][]byte
 

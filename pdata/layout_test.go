@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 )
 
 // TestReadRVA reads across every kind of byte that an image file has.
@@ -147,7 +148,7 @@ func agree(t *testing.T, file, mapped *Image) {
 // TestMappedCorpus opens the images that real dumps hold. The dump's header is
 // not read here: the corpus' image files are laid out in memory instead.
 func TestMappedCorpus(t *testing.T) {
-	dir := corpus(t)
+	dir := corpus.Need(t, "")
 	for _, pattern := range []string{"user/A06*/*.exe", "user/A15*/*.exe", "wine/*/*.exe", "wine/winedlls/*.dll"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {

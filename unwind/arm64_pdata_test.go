@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 	"dumptriage/pdata"
 )
 
@@ -385,7 +386,7 @@ var cfiRule = regexp.MustCompile(`\.(x\d+|ra|cfa): (\.[a-z0-9]+)(?: (-?\d+) \+)?
 // reading of it says: its rows give, after the instruction at an address, the
 // caller's sp (cfa) and where each register is saved.
 func TestARM64AgainstCFI(t *testing.T) {
-	dir := corpus(t, "user", "A15-pe-unwind-fixtures")
+	dir := corpus.Need(t, "user/A15-pe-unwind-fixtures")
 	f, err := os.Open(dir + "/test.exe")
 	if err != nil {
 		t.Skip(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 )
 
 // benchSpace is a stack of frames of 0x30 bytes: "push rbx; sub rsp, 0x20" with
@@ -85,8 +86,8 @@ func BenchmarkHostileThreadsWithCode(b *testing.B) {
 
 // BenchmarkRealDump walks all threads of a real dump with its images.
 func BenchmarkRealDump(b *testing.B) {
-	d := openMini(b, filepath.Join(corpus(b, "wine", "t64-clang-O1"), "hang_threads.dmp"), dump.AMD64)
-	d.addImages(b, corpus(b, "wine", "winedlls"), corpus(b, "wine", "t64-clang-O1"))
+	d := openMini(b, filepath.Join(corpus.Need(b, "wine/t64-clang-O1"), "hang_threads.dmp"), dump.AMD64)
+	d.addImages(b, corpus.Need(b, "wine/winedlls"), corpus.Need(b, "wine/t64-clang-O1"))
 	w := New(d, dump.AMD64)
 	frames := 0
 	b.ReportAllocs()

@@ -11,34 +11,11 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 	"dumptriage/internal/cursor"
 	"dumptriage/internal/threadcontext"
 	"dumptriage/pdata"
 )
-
-// corpus returns a folder of the corpus of real dumps, which is kept beside the
-// project and is not part of it.
-func corpus(tb testing.TB, elem ...string) string {
-	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			tb.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	path := filepath.Join(append([]string{filepath.Dir(dir), "shared", "corpus"}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("the corpus is not here: %v", err)
-	}
-	return path
-}
 
 // miniThread is a thread of a miniDump.
 type miniThread struct {
@@ -182,10 +159,10 @@ var (
 // The dumps were made by a debugger that wrote down what its own stack walker
 // saw of every thread (the SW lines): each frame's pc and stack pointer.
 func TestWineStacks(t *testing.T) {
-	dlls := corpus(t, "wine", "winedlls")
+	dlls := corpus.Need(t, "wine/winedlls")
 	compared := 0
 	for _, folder := range []string{"t64-clang-O1", "mini", "msvc"} {
-		dumps, _ := filepath.Glob(filepath.Join(corpus(t, "wine", folder), "*.dmp"))
+		dumps, _ := filepath.Glob(filepath.Join(corpus.Need(t, "wine/"+folder), "*.dmp"))
 		for _, path := range dumps {
 			text, err := os.ReadFile(strings.TrimSuffix(path, ".dmp") + ".txt")
 			if err != nil {
@@ -268,13 +245,13 @@ func compareWalk(t *testing.T, name string, tid uint32, want []string, st Stack)
 
 // The stack that LLDB prints for the same file (EBP chain, no code in the dump).
 func TestFizzbuzzX86(t *testing.T) {
-	d := openMini(t, filepath.Join(corpus(t, "user", "A04-lldb-fizzbuzz-x86"), "fizzbuzz_no_heap.dmp"), dump.X86)
+	d := openMini(t, filepath.Join(corpus.Need(t, "user/A04-lldb-fizzbuzz-x86"), "fizzbuzz_no_heap.dmp"), dump.X86)
 	checkIPs(t, d, 8992, []uint64{0x164d14, 0x167c79, 0x167e6d, 0x7510336a, 0x77759882, 0x77759855})
 }
 
 // The stack that Breakpad's stackwalk prints for its own test dump.
 func TestBreakpadX86(t *testing.T) {
-	d := openMini(t, filepath.Join(corpus(t, "user", "A03-breakpad-minidump2-x86"), "minidump2.dmp"), dump.X86)
+	d := openMini(t, filepath.Join(corpus.Need(t, "user/A03-breakpad-minidump2-x86"), "minidump2.dmp"), dump.X86)
 	checkIPs(t, d, 3060, []uint64{0x40429e, 0x404200, 0x4053ec, 0x7c816fd7})
 }
 
@@ -296,7 +273,7 @@ func checkIPs(t *testing.T, d *miniDump, tid uint32, want []uint64) {
 // A triage dump of Windows 10 whose stack WinDbg prints (kv): no image at hand,
 // the trap frame's place known. The stack page is read straight from the file.
 func TestTriageKernelSeam(t *testing.T) {
-	path := filepath.Join(corpus(t, "kernel", "k02-triage-x64-user-seam"), "083125-14875-01.dmp")
+	path := filepath.Join(corpus.Need(t, "kernel/k02-triage-x64-user-seam"), "083125-14875-01.dmp")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

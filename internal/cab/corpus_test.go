@@ -4,34 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
-	"path/filepath"
 	"testing"
-)
 
-// corpusPath finds a file of the corpus that lies beside the project, and skips
-// the test when there is none.
-func corpusPath(tb testing.TB, name string) string {
-	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			tb.Fatal("no go.mod above the test's folder")
-		}
-		dir = up
-	}
-	path := filepath.Join(dir, "..", "shared", "corpus", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("the corpus is not beside the project: %v", err)
-	}
-	return path
-}
+	"dumptriage/internal/corpus"
+)
 
 const (
 	realLZX = "user/A02-wow64-full-memory-debug-build/targetapp_stacktest_wow64.cab"
@@ -43,7 +19,7 @@ const (
 // TestRealLZX unpacks a cabinet that Microsoft's tools made: LZX, 2 MB window,
 // 344 blocks, E8 translation on.
 func TestRealLZX(t *testing.T) {
-	c, err := openFile(t, corpusPath(t, realLZX))
+	c, err := openFile(t, corpus.Need(t, realLZX))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,40 +4,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"testing"
-)
 
-// corpusPath finds a file of the corpus that lies beside the project, and skips
-// the test when there is none.
-func corpusPath(tb testing.TB, name string) string {
-	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			tb.Fatal("no go.mod above the test's folder")
-		}
-		dir = up
-	}
-	path := filepath.Join(dir, "..", "shared", "corpus", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("the corpus is not beside the project: %v", err)
-	}
-	return path
-}
+	"dumptriage/internal/corpus"
+)
 
 // TestCorpusCabinet opens a real cabinet; both hashes are those that the corpus
 // records, of the cabinet and of what another tool extracted.
 func TestCorpusCabinet(t *testing.T) {
-	f := mustOpen(t, corpusPath(t, "user/A02-wow64-full-memory-debug-build/targetapp_stacktest_wow64.cab"), Options{})
+	f := mustOpen(t, corpus.Need(t, "user/A02-wow64-full-memory-debug-build/targetapp_stacktest_wow64.cab"), Options{})
 	if got, ok := f.SHA256(0); !ok || got != "1e6752414dac7cb51bdb0cedd8334d46832fbf4b5e5d9c867f7ca7d6c93bb387" {
 		t.Errorf("hash of the file: %s, %v", got, ok)
 	}
@@ -49,7 +24,7 @@ func TestCorpusCabinet(t *testing.T) {
 
 // TestCorpusZstd opens dumps that the zstd tool packed.
 func TestCorpusZstd(t *testing.T) {
-	f := mustOpen(t, corpusPath(t, "managed/net10-readline-x64/app.dmp.zst"), Options{})
+	f := mustOpen(t, corpus.Need(t, "managed/net10-readline-x64/app.dmp.zst"), Options{})
 	var head [4]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil || !bytes.Equal(head[:], []byte("MDMP")) || f.Container() != "zstd" || len(f.Damage()) != 0 {
 		t.Errorf("%q in %q, %v, %v", head, f.Container(), err, f.Damage())

@@ -2,10 +2,10 @@ package threadcontext
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/corpus"
 )
 
 // xstate describes what follows a CONTEXT whose flags announce CONTEXT_XSTATE:
@@ -104,26 +104,12 @@ func TestShadowStackPointer(t *testing.T) {
 	}
 }
 
-// corpus returns a file of the corpus of real dumps that is kept beside the
-// project, or skips the test.
-func corpus(t *testing.T, name string) []byte {
+// readCorpus returns a file of the collection of real dumps, or skips the test.
+func readCorpus(t *testing.T, name string) []byte {
 	t.Helper()
-	dir, err := os.Getwd()
+	b, err := os.ReadFile(corpus.Need(t, name))
 	if err != nil {
 		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	b, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "shared", "corpus", filepath.FromSlash(name)))
-	if err != nil {
-		t.Skipf("the corpus is not here: %v", err)
 	}
 	return b
 }
@@ -132,12 +118,12 @@ func corpus(t *testing.T, name string) []byte {
 // files. The first has a shadow stack: at 0x5bb of its CONTEXT a hex editor
 // shows c8 ef 3f c8 cb 00 00 00 behind the word 1 of IA32_U_CET.
 func TestCorpusXState(t *testing.T) {
-	b := corpus(t, "user/A09-xstate-cet-x64-and-x86/tiny-exe-with-cet-xsave.dmp")
+	b := readCorpus(t, "user/A09-xstate-cet-x64-and-x86/tiny-exe-with-cet-xsave.dmp")
 	r := mustParse(t, dump.AMD64, b[0x650:0x650+0x57f])
 	if got, ok := r.Get(dump.RegSSP); !ok || got != 0xcbc83fefc8 {
 		t.Errorf("shadow stack pointer %#x, %v", got, ok)
 	}
-	b = corpus(t, "user/A09-xstate-cet-x64-and-x86/tiny-exe-with-cet-xsave-x86.dmp")
+	b = readCorpus(t, "user/A09-xstate-cet-x64-and-x86/tiny-exe-with-cet-xsave-x86.dmp")
 	for _, at := range []int{0x169e, 0x1b19, 0x1f94} {
 		record := b[at : at+0x47b]
 		r := mustParse(t, dump.X86, record)

@@ -8,38 +8,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// corpus returns the folder of collected files beside the project, and skips
-// the test where there is none.
-func corpus(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if filepath.Dir(dir) == dir {
-			tb.Skip("no go.mod above the test's folder")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(filepath.Dir(dir), "shared", "corpus")
-	if _, err := os.Stat(dir); err != nil {
-		tb.Skip("the corpus of dumps is not beside the project")
-	}
-	return dir
-}
+	"dumptriage/internal/corpus"
+)
 
 // corpusPDBs returns the bytes of every PDB of the corpus by its base name. One
 // that is compressed is unpacked by the zstd tool, and left out without it.
 func corpusPDBs(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	out := map[string][]byte{}
-	err := filepath.WalkDir(corpus(tb), func(file string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(corpus.Need(tb, ""), func(file string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
