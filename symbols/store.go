@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +40,7 @@ type Store struct {
 	unread  []string            // folders that could not be listed, with the reason
 	byName  map[string][]string // lower-case base name to paths, in walking order
 	open    []io.Closer
+	builds  map[string]pdata.Identity // of the files that were opened and refused
 }
 
 // NewStore returns a store over directories, searched in order and recursively.
@@ -65,7 +68,7 @@ func (s *Store) Find(m *dump.Module) (*pdata.Image, string, *Missing) {
 	s.index()
 	miss := &Missing{Module: m, Key: Key(m), Tried: slices.Concat(s.dirs, s.unread)}
 	for _, name := range m.FileNames() {
-		for _, path := range s.byName[name] {
+		for _, path := range keyFirst(s.byName[name], miss.Key) {
 			im, err := s.try(path, m)
 			if err == nil {
 				return im, path, nil
@@ -144,13 +147,42 @@ func indexName(name string) string {
 	return name
 }
 
+// keyFirst puts the paths that lie in a folder named by the key first: in a
+// symbol store, which holds every build of a name, that saves opening them all.
+func keyFirst(paths []string, key string) []string {
+	inKey := func(path string) bool { return strings.EqualFold(filepath.Base(filepath.Dir(path)), key) }
+	if key == "" || len(paths) < 2 || !slices.ContainsFunc(paths[1:], inKey) {
+		return paths
+	}
+	var first, rest []string
+	for _, path := range paths {
+		if inKey(path) {
+			first = append(first, path)
+		} else {
+			rest = append(rest, path)
+		}
+	}
+	return append(first, rest...)
+}
+
+// overlay is how much a file may hold besides its image: signatures, and what
+// installers append. Compressed files that unfold beyond that are refused.
+const overlay = 256 << 20
+
 // try opens a candidate and verifies that it is the module's very image.
 func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
-	f, err := input.Open(path, input.Options{Want: func(string) bool { return true }})
+	if id, ok := s.builds[path]; ok && !proves(id, m) {
+		return nil, refusal(path, id, m)
+	}
+	// Through a link it may be a pipe or device, which never ends.
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := input.Open(path, input.Options{Want: func(string) bool { return true }, MaxSize: int64(min(m.Size, math.MaxUint32)) + overlay})
 	if err != nil {
 		return nil, err
 	}
-	im, err := openVerified(f, f.Size(), path, m)
+	im, err := s.openVerified(f, f.Size(), path, m)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -159,18 +191,27 @@ func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
 	return im, nil
 }
 
-func openVerified(r io.ReaderAt, size int64, path string, m *dump.Module) (*pdata.Image, error) {
+func (s *Store) openVerified(r io.ReaderAt, size int64, path string, m *dump.Module) (*pdata.Image, error) {
 	id, err := pdata.ReadIdentity(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if !proves(id, m) {
-		if m.TimeDateStamp == 0 && uint64(id.SizeOfImage) == m.Size {
-			return nil, fmt.Errorf("%s has the size, but the dump records no time stamp to verify it by", path)
+		if s.builds == nil {
+			s.builds = map[string]pdata.Identity{}
 		}
-		return nil, fmt.Errorf("%s is another build (%s, wanted %s)", path, id.Key(), pdata.Identity{TimeDateStamp: m.TimeDateStamp, SizeOfImage: uint32(m.Size)}.Key())
+		s.builds[path] = id
+		return nil, refusal(path, id, m)
 	}
 	return pdata.OpenFile(r, size, path)
+}
+
+// refusal says why a file of an identity is not the module's image.
+func refusal(path string, id pdata.Identity, m *dump.Module) error {
+	if m.TimeDateStamp == 0 && uint64(id.SizeOfImage) == m.Size {
+		return fmt.Errorf("%s has the size, but the dump records no time stamp to verify it by", path)
+	}
+	return fmt.Errorf("%s is another build (%s, wanted %s)", path, id.Key(), pdata.Identity{TimeDateStamp: m.TimeDateStamp, SizeOfImage: uint32(m.Size)}.Key())
 }
 
 // proves reports whether an image file's identity is the module's. A dump that
