@@ -1,5 +1,7 @@
 package pdb
 
+import "strings"
+
 // A link with link-time code generation may leave ids that only the module
 // that made them can resolve: bit 31, 11 bits of which import, 20 bits of which
 // of its ids.
@@ -42,25 +44,35 @@ func (f *File) exportedID(nameOffset, local uint32) (uint32, bool) {
 	if !ok {
 		return 0, false
 	}
-	t := f.modules()
-	for i := range t.at {
-		h, ok := t.header(i)
-		if !ok || h.name != name {
-			continue
-		}
-		m := f.module(i)
-		if m == nil {
-			return 0, false
-		}
-		for _, p := range m.lines.exports {
-			c := m.c13Part(p)
-			for c.Left() >= 8 {
-				if l, g := c.U32(), c.U32(); l == local {
-					return g, g&crossModule == 0
-				}
-			}
-		}
+	i, ok := f.byName()[strings.ToLower(name)]
+	if !ok {
 		return 0, false
 	}
+	m := f.module(i)
+	if m == nil {
+		return 0, false
+	}
+	for _, p := range m.lines.exports {
+		c := m.c13Part(p)
+		for c.Left() >= 8 {
+			if l, g := c.U32(), c.U32(); l == local {
+				return g, g&crossModule == 0
+			}
+		}
+	}
 	return 0, false
+}
+
+// indexModules finds modules by name. Imports give names in lower case.
+func (f *File) indexModules() map[string]int {
+	t := f.modules()
+	out := make(map[string]int, len(t.at))
+	for i := range t.at {
+		h, _ := t.header(i)
+		name := strings.ToLower(h.name)
+		if _, dup := out[name]; !dup {
+			out[name] = i
+		}
+	}
+	return out
 }

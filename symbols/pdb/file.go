@@ -21,6 +21,7 @@ type File struct {
 
 	contribs func() *contributions
 	modules  func() *moduleTable
+	byName   func() map[string]int
 	names    func() *stringTable
 	publics  func() *publicTable
 	omap     func() *omapTables
@@ -58,6 +59,7 @@ func (f *File) open(r io.ReaderAt, size int64) error {
 	f.names = sync.OnceValue(f.openNames)
 	f.contribs = sync.OnceValue(f.readContributions)
 	f.modules = sync.OnceValue(f.readModules)
+	f.byName = sync.OnceValue(f.indexModules)
 	f.publics = sync.OnceValue(f.openPublics)
 	f.omap = sync.OnceValue(f.readOMAP)
 	f.frames = sync.OnceValue(f.readFrames)
