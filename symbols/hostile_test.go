@@ -23,7 +23,7 @@ func TestStoreDevice(t *testing.T) {
 	}
 	begun := time.Now()
 	path, miss := find(t, wanted(`C:\Windows\System32\ntdll.dll`), dir)
-	if path != "" || !strings.Contains(miss.Reason, "no regular file") || time.Since(begun) > 5*time.Second {
+	if path != "" || miss.Reason != "" || time.Since(begun) > 5*time.Second {
 		t.Errorf("%q, %+v after %v", path, miss, time.Since(begun))
 	}
 }

@@ -112,7 +112,7 @@ func (s *Store) index() {
 			case err != nil:
 				s.unlisted(err)
 				return nil // WalkDir goes on behind it
-			case d.Type()&notFile != 0:
+			case d.Type()&notFile != 0, d.Type()&fs.ModeSymlink != 0 && !leadsToFile(path):
 				return nil
 			}
 			if count++; count > maxIndexed {
@@ -127,6 +127,12 @@ func (s *Store) index() {
 			return nil
 		})
 	}
+}
+
+// leadsToFile reports whether a link may be opened: it can lead to a pipe too.
+func leadsToFile(link string) bool {
+	fi, err := os.Stat(link)
+	return err == nil && fi.Mode().IsRegular()
 }
 
 // unlisted notes a folder that could not be listed.
@@ -173,10 +179,6 @@ const overlay = 256 << 20
 func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
 	if id, ok := s.builds[path]; ok && !proves(id, m) {
 		return nil, refusal(path, id, m)
-	}
-	// Through a link it may be a pipe or device, which never ends.
-	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
 	}
 	f, err := input.Open(path, input.Options{Want: func(string) bool { return true }, MaxSize: int64(min(m.Size, math.MaxUint32)) + overlay})
 	if err != nil {

@@ -142,8 +142,14 @@ func Companion(path string) (string, bool) {
 	for _, suffix := range compressed {
 		want := stem + ".kernel.dmp" + suffix
 		for _, e := range entries {
-			if strings.ToLower(e.Name()) == want && !e.IsDir() {
-				return filepath.Join(dir, e.Name()), true
+			if strings.ToLower(e.Name()) != want {
+				continue
+			}
+			// Nobody asked for it by name: it must not be a pipe or a device,
+			// whose reading may never end.
+			found := filepath.Join(dir, e.Name())
+			if fi, err := os.Stat(found); err == nil && fi.Mode().IsRegular() {
+				return found, true
 			}
 		}
 	}

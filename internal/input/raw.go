@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bytes"
 	"io"
 	"os"
 
@@ -42,10 +43,26 @@ func openStdin(opt Options) (source, error) {
 	return readAll(os.Stdin, opt)
 }
 
-// readAll takes in what can be read only once: a pipe or device.
+// readAll takes in what can be read only once: a pipe or device. Where a dump is
+// wanted, what does not begin like one is not read to its end, which it may
+// not have; its beginning is enough to say what it is.
 func readAll(r io.Reader, opt Options) (source, error) {
 	s := newSpool(opt)
-	if err := s.copyFrom(r); err != nil {
+	head := make([]byte, headSize)
+	n, err := io.ReadFull(r, head)
+	head = head[:n]
+	if err == nil && opt.Want == nil && !isDump(head) {
+		if _, ok := container(head); !ok {
+			r = bytes.NewReader(nil)
+		}
+	}
+	switch err {
+	case nil, io.EOF, io.ErrUnexpectedEOF:
+		if _, err = s.Write(head); err == nil {
+			err = s.copyFrom(r)
+		}
+	}
+	if err != nil {
 		s.discard()
 		if s.err == nil {
 			err = ioError("cannot be read", err)
