@@ -3,8 +3,9 @@
 //
 // Images come from the dump's own memory or from directories that the user
 // names; a file is used only when its header proves that it is the very image
-// (TimeDateStamp and SizeOfImage). Names come from export tables and, where an
-// export does not reach, from the function starts that .pdata proves.
+// (TimeDateStamp and SizeOfImage). Names come from the module's PDB when one is
+// found that belongs to it (GUID and age), else from export tables and, where
+// an export does not reach, from the function starts that .pdata proves.
 package symbols
 
 import "dumptriage/dump"
@@ -16,6 +17,7 @@ type SourceKind string
 // The sources of names.
 const (
 	SourceNone   SourceKind = "none"
+	SourcePDB    SourceKind = "pdb"
 	SourceExport SourceKind = "export"
 	SourcePdata  SourceKind = "pdata" // only the function's start is known
 )
@@ -25,6 +27,17 @@ type Name struct {
 	Function string // "" when there is none
 	Offset   uint64 // bytes from the function's start to the frame's IP
 	Source   SourceKind
+	File     string // source file as the compiler recorded it, "" unknown
+	Line     uint32 // in File, 0 unknown; with Inlines, of the outermost call
+	Inlines  []Inline
+}
+
+// Inline is a function that was inlined at an address. A chain is ordered
+// innermost first.
+type Inline struct {
+	Function string
+	File     string
+	Line     uint32 // where the address lies in this function, 0 unknown
 }
 
 // ImageState says what became of the search for a module's image.

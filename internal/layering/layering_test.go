@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"unwind":                 {"dump", "pdata", "internal/cursor", "internal/threadcontext"},
 	"symbols/pdb":            {"dump", "internal/cursor"},
 	"symbols":                {"dump", "symbols/pdb", "pdata", "internal/cursor", "internal/input"},
-	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
+	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "symbols/pdb", "internal/cursor", "internal/input", "internal/threadcontext"},
 	"report":                 {"dump", "triage", "symbols", "unwind", "report/codes"},
 	"report/codes":           {},
 	"fixtures":               {},
