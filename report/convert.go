@@ -84,7 +84,7 @@ func errorsJSON(errs []*dump.Error) []ErrorJSON {
 func inputsJSON(in []triage.Input) []InputJSON {
 	out := make([]InputJSON, 0, len(in))
 	for _, i := range in {
-		j := InputJSON{Path: i.Path, SHA256: i.SHA256, Format: string(i.Format), DumpType: i.Kind, Flags: i.Flags}
+		j := InputJSON{Path: i.Path, Member: i.Member, SHA256: i.SHA256, Format: string(i.Format), DumpType: i.Kind, Flags: i.Flags}
 		if i.Size > 0 || i.Format != "" {
 			j.Size = &i.Size
 		}

@@ -46,6 +46,7 @@ type ErrorJSON struct {
 // InputJSON is one file that was read.
 type InputJSON struct {
 	Path     string   `json:"path"`
+	Member   string   `json:"member,omitempty" jsonschema_description:"of the archive that path is"`
 	Size     *int64   `json:"size,omitempty"`
 	SHA256   string   `json:"sha256,omitempty"`
 	Format   string   `json:"format,omitempty"`

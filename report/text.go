@@ -113,7 +113,11 @@ func (t *text) heading(inc *triage.Incident) {
 		if p.PID != 0 {
 			id = fmt.Sprintf("pid %d", p.PID)
 		}
-		t.line("", "Pair:    %s with %s (%s)", clean(dump.BaseName(p.User)), clean(dump.BaseName(p.Kernel)), joinWith(", ", clean(p.How), id))
+		names := clean(dump.BaseName(p.User)) + " with " + clean(dump.BaseName(p.Kernel))
+		if p.User == p.Kernel {
+			names = "both dumps in " + clean(dump.BaseName(p.User))
+		}
+		t.line("", "Pair:    %s (%s)", names, joinWith(", ", clean(p.How), id))
 		for _, w := range p.Warnings {
 			t.line(sgrYellow, "         warning: %s", clean(w))
 		}
@@ -126,7 +130,11 @@ func (t *text) inputs(in []triage.Input) {
 		if what != "" {
 			what = ": " + what
 		}
-		t.line("", "Dump:    %s%s", clean(i.Path), what)
+		name := clean(i.Path)
+		if i.Member != "" {
+			name += " (" + clean(i.Member) + ")"
+		}
+		t.line("", "Dump:    %s%s", name, what)
 	}
 }
 

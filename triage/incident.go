@@ -44,6 +44,7 @@ type Incident struct {
 // Input is one file that was read.
 type Input struct {
 	Path   string
+	Member string // of the archive that Path is
 	Size   int64
 	SHA256 string // hexadecimal, "" when the file was too large to hash by default
 	Format dump.Format
@@ -112,7 +113,7 @@ type Blame struct {
 // Pairing says how two files were matched.
 type Pairing struct {
 	User, Kernel string // paths
-	How          string // "given", "beside"
+	How          string // "given", "beside", "archive"
 	PID          uint32
 	Warnings     []string
 }

@@ -21,6 +21,8 @@ type Dump struct {
 	dump.Source
 	Path string
 	File *input.File
+
+	otherMember string // of the archive, read too
 }
 
 // Kernel reports whether the dump is a kernel dump.
@@ -159,7 +161,7 @@ func Companion(path string) (string, bool) {
 // Describe says what the file is. Files over hashLimit bytes are not hashed,
 // since that would read all of a dump of which the rest needs little.
 func (d *Dump) Describe(hashLimit int64) Input {
-	in := Input{Path: d.Path, Size: d.File.DiskSize(), Format: d.Format(), Kind: d.Kind(), Flags: d.Flags()}
+	in := Input{Path: d.Path, Member: d.File.Member(), Size: d.File.DiskSize(), Format: d.Format(), Kind: d.Kind(), Flags: d.Flags()}
 	if sum, ok := d.File.SHA256(hashLimit); ok {
 		in.SHA256 = sum
 	}
@@ -180,9 +182,7 @@ func (d *Dump) Errors() []*dump.Error {
 		}
 		out = append(out, &c)
 	}
-	if names := d.File.Candidates(); len(names) > 1 {
-		e := dump.Errorf(dump.Mismatch, "archive", "holds %d dumps; %s was read", len(names), d.File.Member())
-		e.File, e.Warning = d.Path, true
+	if e := d.unread(); e != nil {
 		out = append(out, e)
 	}
 	slices.SortStableFunc(out, func(a, b *dump.Error) int { return cmp.Compare(a.Offset, b.Offset) })

@@ -26,7 +26,7 @@ var (
 	framesFlag = &cli.IntFlag{Name: "frames", Aliases: []string{"n"}, DefaultText: "all",
 		Usage: "walk at most `N` frames of each half of a stack"}
 	uniqueFlag = &cli.BoolFlag{Name: "unique", DisableDefaultText: true, Aliases: []string{"u"}, Usage: "show equal stacks once, with the threads that have them"}
-	aloneFlag  = &cli.BoolFlag{Name: "alone", DisableDefaultText: true, Usage: "do not look for a kernel dump beside a user dump"}
+	aloneFlag  = &cli.BoolFlag{Name: "alone", DisableDefaultText: true, Usage: "do not look for the other half of a pair, beside a dump or in its archive"}
 	hashFlag   = &cli.BoolFlag{Name: "hash", DisableDefaultText: true, Usage: "hash the inputs whatever their size (by default up to 64 MiB)"}
 )
 

@@ -46,7 +46,7 @@ func (o *opened) add(d *triage.Dump) bool {
 }
 
 // openInputs opens one dump, or a user dump and its kernel dump in either order.
-// A user dump alone brings the kernel dump beside it along.
+// One of a pair brings the other along that lies beside it or in its archive.
 func openInputs(c *cli.Context) (*opened, error) {
 	paths := c.Args().Slice()
 	switch {
@@ -68,13 +68,13 @@ func openInputs(c *cli.Context) (*opened, error) {
 		if !o.add(d) {
 			d.Close()
 			o.Close()
-			return nil, usagef("%s and %s are both %s dumps; for many dumps use batch", paths[0], paths[1], half(d))
+			return nil, usagef("%s and %s are both %s dumps; for many dumps use batch", paths[0], paths[1], half(d.Kernel()))
 		}
 	}
 	defer o.limitMemory()
 	if len(paths) == 2 {
 		o.how = "given"
-	} else if o.user != nil && !c.Bool(aloneFlag.Name) {
+	} else if !c.Bool(aloneFlag.Name) {
 		o.addCompanion(c)
 	}
 	return o, nil
@@ -88,36 +88,51 @@ func openDump(path string) (*triage.Dump, error) {
 	return triage.Open(path)
 }
 
-func half(d *triage.Dump) string {
-	if d.Kernel() {
+func half(kernel bool) string {
+	if kernel {
 		return "kernel"
 	}
 	return "user"
 }
 
-// addCompanion opens the kernel dump beside a user dump. What is wrong with a
+// addCompanion opens the other half of a pair of which one was named: the one in
+// the same archive, or the kernel dump beside a user dump. What is wrong with a
 // file that nobody named is a warning, not a failure.
 func (o *opened) addCompanion(c *cli.Context) {
-	path, ok := triage.Companion(o.user.Path)
-	if !ok {
-		return
+	first := o.user
+	if first == nil {
+		first = o.kernel
 	}
-	k, err := triage.Open(path)
+	d, err := first.OpenOtherHalf()
+	how := "archive"
+	if d == nil && err == nil && o.user != nil {
+		if path, ok := triage.Companion(first.Path); ok {
+			d, err = triage.Open(path)
+			how = "beside"
+		}
+	}
 	switch {
 	case err != nil:
 		warn(c, "%v", err)
 		return
-	case !k.Kernel():
-		warn(c, "%s is not a kernel dump; not used", path)
-		k.Close()
+	case d == nil:
+		return
+	case d.Kernel() == first.Kernel():
+		warn(c, "%s is not a %s dump; not used", d.Path, half(!d.Kernel()))
+	case !sameProcess(first, d):
+		warn(c, "%s is of process %d, not %d; not used", d.Path, d.Process().PID, first.Process().PID)
+	default:
+		o.add(d)
+		o.how = how
 		return
 	}
-	if up, kp := o.user.Process(), k.Process(); up.HasPID && kp.HasPID && up.PID != kp.PID {
-		warn(c, "%s is of process %d, not %d; not used", path, kp.PID, up.PID)
-		k.Close()
-		return
-	}
-	o.kernel, o.how = k, "beside"
+	d.Close()
+}
+
+// sameProcess is false when the process ids of two dumps are known to differ.
+func sameProcess(a, b *triage.Dump) bool {
+	ap, bp := a.Process(), b.Process()
+	return !ap.HasPID || !bp.HasPID || ap.PID == bp.PID
 }
 
 // asError makes any error a *dump.Error for the JSON object of a failure.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -37,7 +38,7 @@ func TestScripts(t *testing.T) {
 		Dir:           filepath.Join("testdata", "script"),
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": checkStatus, "cut": cutFile, "gzip": gzipFile,
+			"status": checkStatus, "cut": cutFile, "gzip": gzipFile, "zip": zipFiles,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
@@ -84,6 +85,23 @@ func gzipFile(ts *testscript.TestScript, neg bool, args []string) {
 	_, err := io.WriteString(w, ts.ReadFile(args[0]))
 	ts.Check(errors.Join(err, w.Close()))
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Bytes(), 0o666))
+}
+
+// zipFiles makes an archive: zip TO FILE...
+func zipFiles(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: zip to file ...")
+	}
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, name := range args[1:] {
+		f, err := w.Create(filepath.Base(name))
+		ts.Check(err)
+		_, err = io.WriteString(f, ts.ReadFile(name))
+		ts.Check(err)
+	}
+	ts.Check(w.Close())
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o666))
 }
 
 // An interrupt ends the program with the status of its own. It comes while the
