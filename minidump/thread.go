@@ -30,6 +30,10 @@ const (
 	// maxContext is above the largest CONTEXT with all XSAVE components (AMX
 	// tiles alone are 8 KB).
 	maxContext = 16384
+	// sharedContexts is by how much the contexts of all threads may exceed the
+	// file. Each takes its own bytes in a real dump; in a hostile one a thread
+	// would cost 48 bytes and unfold into kilobytes.
+	sharedContexts = 1 << 20
 )
 
 // ThreadList returns the ThreadList stream, or ThreadExList when that is the
@@ -48,16 +52,31 @@ func (f *File) decodeThreadList() ([]ThreadRecord, *dump.Error) {
 		return nil, fs.done()
 	}
 	out := make([]ThreadRecord, 0, n)
-	for range n {
+	contexts := f.size + sharedContexts
+	for i := range n {
 		t := ThreadRecord{ID: c.U32(), SuspendCount: c.U32(), PriorityClass: c.U32(), Priority: c.U32(), TEB: c.U64(), Stack: memoryDescriptor(c)}
 		t.Context = location(c)
 		if size == threadExSize {
 			t.BackingStore = memoryDescriptor(c)
 		}
+		if contexts -= f.contextCost(t.Context); contexts < 0 {
+			fs.errorf(dump.Limit, t.Context.Offset, "the contexts of %d threads overlap and exceed the size of the file; the first %d are read", n, i)
+			break
+		}
 		out = append(out, t)
 	}
 	fs.add(c.Err())
 	return out, fs.done()
+}
+
+// contextCost is what a thread counts for in the sum of contexts: one that lies
+// beyond the end of a file that was cut short still has an entry in the answer.
+func (f *File) contextCost(c Location) int64 {
+	const entry = 256
+	if c.Offset > f.size || c.Size > f.size-c.Offset {
+		return entry
+	}
+	return max(entry, min(c.Size, maxContext))
 }
 
 // ThreadInfo is an entry of the ThreadInfoList stream. It also lists threads
