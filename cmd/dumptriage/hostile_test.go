@@ -13,7 +13,6 @@ import (
 // are MINIDUMP_HEADER, MINIDUMP_DIRECTORY and the streams of minidumpapiset.h;
 // each stream is written by a function that is told its file offset.
 type hostile struct {
-	b       []byte
 	streams []hostileStream
 }
 
