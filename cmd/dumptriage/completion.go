@@ -99,6 +99,7 @@ func complete(app *cli.App, words []string, w io.Writer) {
 	var out []string
 	switch {
 	case verb == "" && !strings.HasPrefix(last, "-"):
+		out = append(out, "help") // the library adds it when it runs
 		for _, cmd := range app.Commands {
 			out = append(out, cmd.Name)
 		}
