@@ -18,6 +18,7 @@ type Document struct {
 	BugCheck        *BugCheckJSON    `json:"bugcheck,omitempty"`
 	ThreadCount     *int             `json:"thread_count,omitempty"`
 	ModuleCount     *int             `json:"module_count,omitempty"`
+	Explanation     *ExplanationJSON `json:"explanation,omitempty" jsonschema_description:"how one frame was found (explain)"`
 	Threads         []ThreadJSON     `json:"threads,omitempty"`
 	CrashingThread  *ThreadJSON      `json:"crashing_thread,omitempty"`
 	Modules         []ModuleJSON     `json:"modules,omitempty"`

@@ -25,6 +25,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc)
 	d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
 	d.ThreadCount = ptr(len(inc.Threads))
+	d.Explanation = explanationJSON(inc, h)
 	d.Modules = modulesJSON(inc.Modules, h)
 	d.UnloadedModules = unloadedJSON(inc.Unloaded, h)
 	d.Handles = handlesJSON(inc.Handles, h)

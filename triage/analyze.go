@@ -16,6 +16,8 @@ type Options struct {
 	Frames    int      // cap per half, 0 for the default
 	Thread    *uint32  // walk only the thread with this id
 	HashLimit int64    // inputs up to this size are hashed, 0 for DefaultHashLimit
+	// Explain, with Thread, asks how one frame was found.
+	Explain *ExplainFrame
 	// Progress, when set, is told how many of the threads are walked.
 	Progress func(done, total int)
 }
@@ -58,6 +60,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	a.walkCPUs()
 	a.explainCrash()
 	a.explainBugCheck()
+	a.explain()
 	a.collect()
 	return a.inc, nil
 }

@@ -39,6 +39,8 @@ type Incident struct {
 	Pairing  *Pairing
 	Missing  []symbols.Missing // images that a walk or a name needed and did not find
 	Errors   []*dump.Error
+
+	Explanation *Explanation // when Options.Explain asked for one
 }
 
 // Input is one file that was read.
@@ -139,6 +141,8 @@ type Half struct {
 	Stop      unwind.Stop
 	Truncated bool
 	Registers dump.Registers // of frame 0
+
+	walkedBy walkedBy
 }
 
 // Frame is one frame with its names.

@@ -28,7 +28,7 @@ func newWalker(sp *space, unloaded []dump.Module, maxFrames int, budget *frameBu
 func (w *walker) walk(regs dump.Registers, opt unwind.Options) (*Half, unwind.Stack) {
 	opt.MaxFrames = w.frames
 	st := w.budget.walk(w.unwinder, regs, opt)
-	h := &Half{Frames: make([]Frame, len(st.Frames)), Stop: st.Stop, Truncated: st.Truncated, Registers: regs}
+	h := &Half{Frames: make([]Frame, len(st.Frames)), Stop: st.Stop, Truncated: st.Truncated, Registers: regs, walkedBy: walkedBy{w, opt}}
 	for i, f := range st.Frames {
 		h.Frames[i] = w.name(f)
 	}

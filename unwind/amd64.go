@@ -31,6 +31,10 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 	if s.kind == siteUnresolved {
 		w.resolve(s)
 	}
+	if w.tracing() {
+		w.noteSite(s)
+		s = w.resolved(f.Lookup)
+	}
 	var stop Stop
 	switch {
 	case f.exact() && w.nullCall(s, opt):
@@ -90,6 +94,7 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 	base, haveBase := regs.Get(s.rule.baseReg)
 	base -= uint64(s.rule.baseOff)
 	for _, u := range s.rule.ops {
+		at := sp
 		switch u.op {
 		case undoAlloc:
 			sp += uint64(u.val)
@@ -103,15 +108,23 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 			}
 			sp = v - uint64(u.val)
 		case undoSave:
+			at = base + uint64(u.val)
 			if haveBase {
-				w.restore(regs, u.reg, base+uint64(u.val))
+				w.restore(regs, u.reg, at)
 			} else {
 				regs.Forget(u.reg)
 			}
 		case undoSaveXMM:
+			at = base + uint64(u.val)
 			w.restoreXMM(regs, int(u.reg), base+uint64(u.val), haveBase)
 		case undoMachine:
+			if w.tracing() {
+				w.noteUndo(regs, u, sp+uint64(u.val), sp)
+			}
 			return w.machineFrame(regs, sp+uint64(u.val), opt)
+		}
+		if w.tracing() {
+			w.noteUndo(regs, u, at, sp)
 		}
 	}
 	if s.coarse {
@@ -125,6 +138,9 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 // ret pops the return address.
 func (w *Walker) ret(sp uint64, method Method) (target, Stop) {
 	ip, ok := w.stack.Uint64(sp)
+	if w.tracing() {
+		w.note(Note{Kind: NoteReturn, Rule: method, Addr: sp, Value: ip, Known: ok, SP: sp + 8})
+	}
 	if !ok {
 		return target{}, missing(sp)
 	}

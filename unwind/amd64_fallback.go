@@ -20,6 +20,9 @@ const (
 // fallback finds a caller without unwind data; why is what kept it from being
 // used, and the reason to stop when nothing is found.
 func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
+	if w.tracing() {
+		w.reject(w.resolved(f.Lookup).ruleFor(), why.Detail)
+	}
 	seam := opt.atSeam()
 	if seam && f.SP >= opt.bodySP() {
 		return w.stopAtTrapFrame(regs, opt, why)
@@ -37,10 +40,22 @@ func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		return w.land(regs, f, opt, t, Stop{})
 	}
 	if w.rbpAllowed(f) {
-		if g, ok := w.followRBP(f, opt, why); ok && !(g.sp > f.FP+16 && w.provenBelow(f, opt, g.sp-8)) {
+		g, ok := w.followRBP(f, opt, why)
+		switch {
+		case !ok:
+			w.reject(MethodRBP, "rbp does not lead to a saved frame pointer and a return address")
+		case g.sp > f.FP+16 && w.provenBelow(f, opt, g.sp-8):
+			w.reject(MethodRBP, "rbp leads past a return address that proves itself")
+		default:
+			if w.tracing() {
+				w.note(Note{Kind: NoteUndo, Op: "pop", Reg: dump.RBP, Addr: g.sp - 16, Value: g.fp, Known: true, SP: g.sp - 8})
+				w.noteFound(MethodRBP, g.sp-8, g.ip)
+			}
 			w.guessed(regs, f, g)
 			return Stop{}, true
 		}
+	} else {
+		w.reject(MethodRBP, w.whyNotRBP(f))
 	}
 	stop, ok := w.stepScan(regs, f, opt, why)
 	if !ok && seam {
@@ -143,7 +158,7 @@ func (w *Walker) onward(ip, sp uint64, opt *Options) proof {
 	}
 	regs := dump.Registers{Arch: w.arch}
 	f := Frame{IP: ip, Lookup: ip - 1, SP: sp}
-	t, stop := w.undo(&regs, &f, w.site(ip-1), opt)
+	t, stop := w.suppose(&regs, &f, w.site(ip-1), opt)
 	if stop.Reason != "" || t.machine {
 		return proofUnknown
 	}
@@ -193,6 +208,9 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		}
 		p := w.candidate(ip, opt)
 		if p == proofNo || w.onward(ip, at+size, opt) == proofNo {
+			if w.tracing() && w.plausible(ip, opt) {
+				w.noteCandidate(at, ip, p)
+			}
 			continue
 		}
 		if p == proofUnknown || w.dynamic != nil {
@@ -209,6 +227,9 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		}
 		if w.arch == dump.X86 {
 			g.fp, g.hasFP = w.savedEBP(f, opt, at)
+		}
+		if w.tracing() {
+			w.noteFound(MethodScan, at, ip)
 		}
 		w.guessed(regs, f, g)
 		return Stop{}, true

@@ -12,6 +12,10 @@ import (
 func (w *Walker) stepStopped(regs *dump.Registers, f *Frame, s *site, opt *Options) (Stop, bool) {
 	saved := *regs
 	e, detail := w.epilog(s, false)
+	if w.tracing() {
+		w.noteEpilog(e, detail)
+		s = w.resolved(f.Lookup)
+	}
 	t, stop := w.runStopped(regs, f, s, e, opt)
 	if stop.Reason == "" {
 		stop = w.check(t, f, opt)
@@ -115,6 +119,9 @@ func (w *Walker) runEpilog(regs *dump.Registers, f *Frame, e epilog, opt *Option
 	for _, reg := range e.pops[:e.popCount] {
 		w.restore(regs, reg, sp)
 		sp += 8
+		if w.tracing() {
+			w.noteUndo(regs, undo{op: undoPop, reg: reg}, sp-8, sp)
+		}
 	}
 	sp += e.flags
 	if e.machine {

@@ -51,6 +51,9 @@ func (w *Walker) stepReentry(regs *dump.Registers, f *Frame, s *site, opt *Optio
 		_, stop := w.undo(regs, f, w.resolved(f.Lookup), opt)
 		return w.fallback(regs, f, opt, stop)
 	}
+	if w.tracing() {
+		w.noteReentry(f, opt, r)
+	}
 	*regs = r.regs
 	w.unproven, w.settling = 0, settlingSteps
 	trust := TrustCFIScan
@@ -87,7 +90,7 @@ func (w *Walker) findFrame(lookup, sp uint64, opt *Options) (reentry, bool) {
 		regs := dump.Registers{Arch: w.arch}
 		regs.Set(reg, at+off)
 		f := Frame{Lookup: lookup, SP: sp}
-		t, stop := w.undo(&regs, &f, w.resolved(lookup), opt)
+		t, stop := w.suppose(&regs, &f, w.resolved(lookup), opt)
 		if stop.Reason != "" || t.machine || t.ip == 0 || w.check(t, &f, opt).Reason != "" {
 			continue
 		}
@@ -133,7 +136,7 @@ func (w *Walker) follows(regs dump.Registers, t target, opt *Options) bool {
 		regs.ForgetVolatile()
 		var stop Stop
 		w.effort -= tryEffort
-		t, stop = w.undo(&regs, &f, s, opt)
+		t, stop = w.suppose(&regs, &f, s, opt)
 		if stop.Reason != "" || t.machine {
 			return false
 		}
@@ -206,6 +209,9 @@ func (w *Walker) anchor(f *Frame, opt *Options, why Stop) (guess, bool) {
 			continue
 		}
 		w.unproven = 0
+		if w.tracing() {
+			w.noteFound(MethodScan, slot.at, slot.ip)
+		}
 		return guess{ip: slot.ip, sp: slot.at + 8, trust: TrustScan, method: MethodScan,
 			detail: why.Detail + "; the next return address into code made at run time from which unwind data leads on"}, true
 	}

@@ -73,6 +73,7 @@ type Walker struct {
 	effort   int // what is left of reentryEffort in this walk
 	settling int // steps until a searched frame register is beyond doubt
 	seam     seam
+	trace    *trace // nil when nobody wants to know
 }
 
 // seam is where a kernel walk met user mode.
@@ -115,6 +116,9 @@ func (w *Walker) Walk(regs dump.Registers, opt Options) Stack {
 	frames := append(w.frame[:0], f)
 	truncated := false
 	for switches := 0; ; {
+		if w.trace != nil {
+			w.trace.on = len(frames) == w.trace.frame
+		}
 		if stop, ok = w.Step(&regs, &f, &opt); !ok {
 			break
 		}

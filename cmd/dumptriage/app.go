@@ -92,7 +92,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
-			stacksCommand(), infoCommand(), modulesCommand(), driversCommand(), threadsCommand(), handlesCommand(),
+			stacksCommand(), explainCommand(), infoCommand(), modulesCommand(), driversCommand(), threadsCommand(), handlesCommand(),
 			memoryCommand(), streamsCommand(), schemaCommand(), completionCommand(), manCommand(),
 		},
 		Action: func(c *cli.Context) error {

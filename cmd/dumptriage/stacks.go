@@ -34,8 +34,9 @@ func runStacks(c *cli.Context) error {
 	return emit(c, inc, opt)
 }
 
-// analyze opens the inputs and analyses them; done closes the files.
-func analyze(c *cli.Context) (inc *triage.Incident, opt report.Options, done func(), err error) {
+// analyze opens the inputs and analyses them with the options of the command
+// line and what more sets; done closes the files.
+func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Incident, opt report.Options, done func(), err error) {
 	var topt triage.Options
 	if topt.Images, err = imageDirs(c); err != nil {
 		return nil, opt, nil, err
@@ -51,6 +52,9 @@ func analyze(c *cli.Context) (inc *triage.Incident, opt report.Options, done fun
 	}
 	if c.Bool(hashFlag.Name) {
 		topt.HashLimit = hashAll
+	}
+	for _, set := range more {
+		set(&topt)
 	}
 	in, err := openInputs(c)
 	if err != nil {
