@@ -22,6 +22,9 @@ const (
 
 const magicMSF7 = "Microsoft C/C++ MSF 7.00\r\n\x1aDS\x00\x00\x00"
 
+// magicBytes is at least as many as the longest magic has.
+const magicBytes = 64
+
 // magics holds the first bytes of each format, and of files that are easily
 // taken for a PDB, with what to tell the user.
 var magics = []struct {
@@ -42,7 +45,7 @@ var magics = []struct {
 
 // Sniff tells a file's format by its first bytes.
 func Sniff(r io.ReaderAt) Format {
-	head := make([]byte, len(magicMSF7)+16)
+	head := make([]byte, magicBytes)
 	n, _ := r.ReadAt(head, 0)
 	f, _ := sniff(head[:max(n, 0)])
 	return f
@@ -60,7 +63,7 @@ func sniff(head []byte) (Format, string) {
 // checkFormat returns an error that names the format unless the file is one
 // that can be read.
 func checkFormat(r io.ReaderAt, size int64) error {
-	c := cursor.At(r, size, 0, int64(len(magicMSF7)), "MSF")
+	c := cursor.At(r, size, 0, magicBytes, "MSF")
 	head := c.Bytes(c.Left())
 	if err := c.Err(); err != nil {
 		return err

@@ -57,7 +57,7 @@ func (f *File) Lookup(rva uint32) (Location, bool) {
 	var loc Location
 	piece, known := f.contribs().find(source)
 	if known {
-		f.lookupModule(&loc, int(piece.module), source)
+		f.lookupModule(&loc, piece, source)
 	}
 	if loc.Source == SourceNone || loc.Source == SourceLabel {
 		f.lookupPublic(&loc, source, piece, known)
@@ -73,11 +73,11 @@ func (f *File) Lookup(rva uint32) (Location, bool) {
 }
 
 // lookupModule fills in what the module that contributed the code knows.
-func (f *File) lookupModule(loc *Location, number int, rva uint32) {
-	if h, ok := f.modules().header(number); ok {
+func (f *File) lookupModule(loc *Location, piece contribution, rva uint32) {
+	if h, ok := f.modules().header(int(piece.module)); ok {
 		loc.Module = h.name
 	}
-	m := f.module(number)
+	m := f.module(int(piece.module))
 	if m == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (f *File) lookupModule(loc *Location, number int, rva uint32) {
 		f.lookupCode(loc, m, v, rva)
 		return
 	}
-	if v, ok := m.labels.atOrBelow(rva); ok {
+	if v, ok := m.labels.atOrBelow(rva); ok && v.start >= piece.rva {
 		f.nameBy(loc, m, v)
 	}
 }
