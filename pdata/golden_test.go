@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -193,17 +194,22 @@ func TestReadobj(t *testing.T) {
 		t.Skip("llvm-readobj is not installed")
 	}
 	dir := needModuleImages(t)
-	for _, name := range []string{"D2D1Debug2.dll", "kernel32.dll", "liblzo2-2.dll", "putty.exe", "YourPhone.Exp.WinRT.dll", "mfc140u.dll"} {
+	paths := filepath.SplitList(os.Getenv("UNWIND_IMAGES"))
+	for _, name := range []string{"D2D1Debug2.dll", "kernel32.dll", "liblzo2-2.dll", "putty.exe", "YourPhone.Exp.WinRT.dll", "brave.exe", "mfc140u.dll"} {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	for _, path := range paths {
+		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name == "mfc140u.dll" {
 				t.Skip("short")
 			}
-			path := filepath.Join(dir, name)
 			out, err := exec.Command(tool, "--file-headers", "--unwind", path).Output()
-			if err != nil {
-				t.Skipf("%s fails: %v", tool, err)
-			}
 			want, base := parseReadobj(t, out)
+			if err != nil && len(want) > 0 { // it dies of version 2, in the middle of an entry
+				want = want[:len(want)-1]
+				t.Logf("%s fails: %v", tool, err)
+			}
 			if len(want) == 0 {
 				t.Skip("it printed no unwind information")
 			}

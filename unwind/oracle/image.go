@@ -84,7 +84,7 @@ func (im *image) readHeaders() error {
 // instruction on.
 func (im *image) enterable(rf pdata.RuntimeFunction) (info *pdata.UnwindInfo, ok bool) {
 	got, found, err := im.pe.Lookup(rf.Begin)
-	if err != nil || !found || got.Begin != rf.Begin {
+	if err != nil || !found || got.Begin != rf.Begin { // an indirect entry continues another's function
 		return nil, false
 	}
 	info, err = im.pe.UnwindInfo(got.UnwindInfo)

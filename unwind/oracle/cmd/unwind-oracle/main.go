@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -21,15 +22,16 @@ func main() {
 	failures := flag.Int("failures", 0, "describe up to `n` failures of each image")
 	limit := flag.Float64("fail", -1, "exit with status 1 when more than this `percentage` of an image's checks is wrong")
 	header := flag.Bool("header", true, "print the table's header")
+	asJSON := flag.Bool("json", false, "print reports as JSON instead of a table")
 	flag.Parse()
-	if err := run(job, flag.Args(), *failures, *limit, *header); err != nil {
+	if err := run(job, flag.Args(), *failures, *limit, *header, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "unwind-oracle:", err)
 		os.Exit(1)
 	}
 }
 
-func run(job oracle.Job, paths []string, failures int, limit float64, header bool) error {
-	if header {
+func run(job oracle.Job, paths []string, failures int, limit float64, header, asJSON bool) error {
+	if header && !asJSON {
 		fmt.Println("| image | functions | boundaries | checks (prolog, epilog, leaf) | wrong | call sites | wrong | lost | undescribed | aborted | s |")
 		fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
 	}
@@ -39,6 +41,12 @@ func run(job oracle.Job, paths []string, failures int, limit float64, header boo
 		r, err := oracle.Run(context.Background(), job)
 		if err != nil {
 			return err
+		}
+		if asJSON {
+			if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+				return err
+			}
+			continue
 		}
 		fmt.Printf("| %s | %d | %d | %d (%d, %d, %d) | %s | %d | %s | %d | %s | %d | %.0f |\n", filepath.Base(path), r.Functions, r.Boundaries,
 			r.Checks.Tried, r.Prologs, r.Epilogs, r.Leaves, wrong(r.Checks), r.Calls.Tried, wrong(r.Calls), r.Checks.Lost+r.Calls.Lost, undescribed(r.Undescribed), len(r.Aborted), r.Took.Seconds())
