@@ -106,7 +106,7 @@ func systemJSON(s *dump.System) *SystemJSON {
 		return nil
 	}
 	return &SystemJSON{OS: "Windows NT", OSVer: osVersion(s), CPUArch: s.Arch.String(), CPUInfo: cpuInfo(s),
-		CPUCount: knownCount(s.CPUCount), NTVersion: s.NTVersion}
+		CPUCount: knownCount(s.CPUCount), NTVersion: s.NTVersion, UptimeSeconds: s.Uptime.Seconds()}
 }
 
 func osVersion(s *dump.System) string {
@@ -193,7 +193,7 @@ func unloadedJSON(in []dump.Module, h hexer) []UnloadedJSON {
 func handlesJSON(in []dump.Handle, h hexer) []HandleJSON {
 	var out []HandleJSON
 	for i := range in {
-		out = append(out, HandleJSON{h.addr(in[i].Value), in[i].Type, in[i].Name})
+		out = append(out, HandleJSON{h.addr(in[i].Value), in[i].Type, in[i].Name, hex32(in[i].Access)})
 	}
 	return out
 }

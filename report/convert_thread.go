@@ -40,6 +40,9 @@ func threadJSON(t *triage.Thread, h hexer, limit int) ThreadJSON {
 // threadHead is what is known of a thread besides its frames.
 func threadHead(t *triage.Thread, h hexer) ThreadJSON {
 	j := ThreadJSON{ThreadID: t.ID, ThreadName: t.Name, Stitched: t.Stitched, TEB: h.known(t.TEB), StartAddress: h.known(t.StartAddress)}
+	if t.Thread.Kernel == nil { // a kernel dump does not say
+		j.SuspendCount = &t.SuspendCount
+	}
 	if t.HasLastError {
 		j.LastErrorValue = hex32(t.LastError)
 	}

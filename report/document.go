@@ -79,6 +79,8 @@ type SystemJSON struct {
 	CPUInfo   string  `json:"cpu_info,omitempty"`
 	CPUCount  *uint32 `json:"cpu_count,omitempty"`
 	NTVersion string  `json:"nt_version,omitempty"`
+
+	UptimeSeconds float64 `json:"uptime_seconds,omitempty" jsonschema_description:"how long the system had run"`
 }
 
 // CrashJSON is the exception; a dump without one has at most crashing_thread.
@@ -165,6 +167,7 @@ type HandleJSON struct {
 	Handle     string `json:"handle"`
 	TypeName   string `json:"type_name,omitempty"`
 	ObjectName string `json:"object_name,omitempty"`
+	Access     string `json:"access,omitempty" jsonschema_description:"granted access mask"`
 }
 
 // RegionJSON is a described range of virtual memory.

@@ -16,6 +16,7 @@ type ThreadJSON struct {
 	KernelStop     *StopJSON         `json:"kernel_stop,omitempty"`
 	LastErrorValue string            `json:"last_error_value,omitempty"`
 	TEB            string            `json:"teb,omitempty"`
+	SuspendCount   *uint32           `json:"suspend_count,omitempty"`
 	Stack          *StackJSON        `json:"stack,omitempty"`
 	Times          *TimesJSON        `json:"times,omitempty"`
 	StartAddress   string            `json:"start_address,omitempty"`

@@ -36,8 +36,11 @@ const hashAll = 1 << 62
 func imageDirs(c *cli.Context) ([]string, error) {
 	dirs := append(c.StringSlice(imagesFlag.Name), c.StringSlice(symbolsFlag.Name)...)
 	for _, d := range dirs {
-		if st, err := os.Stat(d); err != nil || !st.IsDir() {
+		switch st, err := os.Stat(d); {
+		case err != nil:
 			return nil, usagef("%s is not a directory", d)
+		case !st.IsDir():
+			return nil, usagef("%s is a file; --images wants the folder that holds it", d)
 		}
 	}
 	return dirs, nil
