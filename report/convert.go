@@ -8,6 +8,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/report/codes"
+	"dumptriage/symbols"
 	"dumptriage/triage"
 )
 
@@ -133,7 +134,8 @@ func moduleJSON(m *triage.Module, h hexer) ModuleJSON {
 	j := ModuleJSON{
 		BaseAddr: h.addr(m.Base), EndAddr: h.addr(m.End()), Filename: m.Name(), CodeID: codeID(m.Module),
 		DebugFile: dump.BaseName(m.CodeView.PDB), DebugID: debugID(&m.CodeView), Version: version(m.Version), Size: m.Size, Kind: "user",
-		MissingSymbols: m.UsedInStack && !m.Named, LoadedSymbols: m.Named,
+		MissingSymbols: m.UsedInStack && m.Symbols != symbols.PDBLoaded && !m.Named, LoadedSymbols: m.Symbols == symbols.PDBLoaded || m.Named,
+		SymbolMismatch: m.Symbols == symbols.PDBMismatch,
 	}
 	if m.TimeDateStamp != 0 {
 		j.Timestamp = hex32(m.TimeDateStamp)

@@ -162,6 +162,7 @@ func fillFrame(j *FrameJSON, f *triage.Frame, index int, h hexer) {
 	if f.Name.Function != "" {
 		j.Function = f.Name.Function
 		j.FunctionOffset = h.addr(f.Name.Offset)
+		j.sourceLines(&f.Name)
 	}
 	j.UnloadedModules = hitsJSON(f.Unloaded, h)
 }
@@ -217,4 +218,19 @@ func cpuJSON(c *triage.CPU, h hexer, limit int) CPUJSON {
 		j.KernelFrames = framesJSON(c.Kernel, h, limit)
 	}
 	return j
+}
+
+// sourceLines adds what only debug information knows.
+func (j *FrameJSON) sourceLines(n *symbols.Name) {
+	j.File, j.Line = clean(n.File), lineNumber(n.Line)
+	for _, in := range n.Inlines {
+		j.Inlines = append(j.Inlines, InlineJSON{Function: clean(in.Function), File: clean(in.File), Line: lineNumber(in.Line)})
+	}
+}
+
+func lineNumber(n uint32) *uint32 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }

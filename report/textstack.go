@@ -227,6 +227,8 @@ func (t *text) frame(half *triage.Half, i int, is64 bool, o halfOptions) {
 	if f.Capture {
 		sgr = sgrDim
 	}
+	site += sourceLine(f.Name.File, f.Name.Line)
+	t.inlines(f, is64)
 	if is64 {
 		t.line(sgr, "%02x %s %s     %s%s", o.first+i, address(sp, arch), ret, site, trustMark(f))
 	} else {
@@ -296,4 +298,28 @@ func seamRule(rule string) string {
 		return "trap frame by KTHREAD.TrapFrame"
 	}
 	return rule
+}
+
+// inlines writes a row for each function that was inlined into a frame,
+// innermost first, as the debugger does.
+func (t *text) inlines(f *triage.Frame, is64 bool) {
+	columns := "   (Inline Function) --------`--------    "
+	if !is64 {
+		columns = "   (Inline) --------"
+	}
+	for _, in := range f.Name.Inlines {
+		module := ""
+		if f.Module != nil && f.Module.Module != nil {
+			module = clean(moduleAlias(f.Module.Module)) + "!"
+		}
+		t.line(sgrDim, "%s %s%s%s", columns, module, clean(in.Function), sourceLine(in.File, in.Line))
+	}
+}
+
+// sourceLine is " [file @ line]", or "" where the line is not known.
+func sourceLine(file string, line uint32) string {
+	if file == "" || line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" [%s @ %d]", clean(file), line)
 }

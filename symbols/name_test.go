@@ -2,6 +2,7 @@ package symbols
 
 import (
 	"bytes"
+	"reflect"
 	"testing"
 
 	"dumptriage/fixtures"
@@ -44,8 +45,8 @@ func nameImage() *fixtures.Image {
 
 func TestNameOf(t *testing.T) {
 	im := openImage(t, nameImage())
-	export := func(name string, off uint64) Name { return Name{name, off, SourceExport} }
-	start := func(name string, off uint64) Name { return Name{name, off, SourcePdata} }
+	export := func(name string, off uint64) Name { return Name{Function: name, Offset: off, Source: SourceExport} }
+	start := func(name string, off uint64) Name { return Name{Function: name, Offset: off, Source: SourcePdata} }
 	none := Name{Source: SourceNone}
 	for _, x := range []struct {
 		why        string
@@ -69,7 +70,7 @@ func TestNameOf(t *testing.T) {
 		{"outside the image", 0x00fff000, 0x00fff000, none},
 		{"far outside the image", 0xffffffff, 0xffffffff, none},
 	} {
-		if got := NameOf(im, x.lookup, x.ip); got != x.want {
+		if got := NameOf(im, x.lookup, x.ip); !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%s (%#x): %+v, want %+v", x.why, x.lookup, got, x.want)
 		}
 	}
@@ -81,15 +82,15 @@ func TestNameOfOneSource(t *testing.T) {
 	frame := fixtures.Steps(fixtures.Alloc(0x28))
 	im := openImage(t, &fixtures.Image{Name: "bare.dll", Base: 0x180000000, SizeOfImage: 0x4000,
 		Functions: []*fixtures.Function{{RVA: 0x1000, Size: 0x40, Prolog: frame}}})
-	if got := NameOf(im, 0x1010, 0x1010); got != (Name{"fn@1000", 0x10, SourcePdata}) {
+	if got := NameOf(im, 0x1010, 0x1010); !reflect.DeepEqual(got, Name{Function: "fn@1000", Offset: 0x10, Source: SourcePdata}) {
 		t.Errorf("without exports: %+v", got)
 	}
-	if got := NameOf(im, 0x1050, 0x1050); got != (Name{Source: SourceNone}) {
+	if got := NameOf(im, 0x1050, 0x1050); !reflect.DeepEqual(got, Name{Source: SourceNone}) {
 		t.Errorf("without exports, behind the code: %+v", got)
 	}
 	im = openImage(t, &fixtures.Image{Name: "leaf.dll", Base: 0x180000000, SizeOfImage: 0x4000,
 		Functions: []*fixtures.Function{{Name: "Only", RVA: 0x1000, Size: 0x40, Leaf: true}}})
-	if got := NameOf(im, 0x1010, 0x1011); got != (Name{"Only", 0x11, SourceExport}) {
+	if got := NameOf(im, 0x1010, 0x1011); !reflect.DeepEqual(got, Name{Function: "Only", Offset: 0x11, Source: SourceExport}) {
 		t.Errorf("without .pdata: %+v", got)
 	}
 }

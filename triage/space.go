@@ -8,6 +8,7 @@ import (
 	"dumptriage/dump"
 	"dumptriage/pdata"
 	"dumptriage/symbols"
+	"dumptriage/symbols/pdb"
 )
 
 // space is one address space to walk in: the memory of one dump, its modules,
@@ -20,6 +21,7 @@ type space struct {
 	regions []dump.Region
 	store   *symbols.Store
 	images  map[*Module]*pdata.Image
+	pdbs    map[*Module]*pdb.File
 	missing map[*Module]*symbols.Missing
 	last    *Module // most stacks stay in a module for a few frames
 	dynamic *dynamicTables
@@ -32,6 +34,7 @@ func newSpace(src dump.Source, store *symbols.Store) *space {
 		arch:    src.System().Arch,
 		store:   store,
 		images:  map[*Module]*pdata.Image{},
+		pdbs:    map[*Module]*pdb.File{},
 		missing: map[*Module]*symbols.Missing{},
 	}
 	loaded := src.Modules()
@@ -108,6 +111,24 @@ func (s *space) imageOf(m *Module) *pdata.Image {
 	}
 	s.images[m] = im
 	return im
+}
+
+// pdbOf finds a module's PDB once. A module record without a debug identity has
+// its image's.
+func (s *space) pdbOf(m *Module) *pdb.File {
+	if p, done := s.pdbs[m]; done {
+		return p
+	}
+	cv := m.CodeView
+	if cv.Signature == "" {
+		if im := s.imageOf(m); im != nil {
+			cv = im.CodeView()
+		}
+	}
+	var p *pdb.File
+	p, m.SymbolsPath, m.Symbols = s.store.FindPDB(cv)
+	s.pdbs[m] = p
+	return p
 }
 
 // Executable implements unwind.Space. In a module with an image the section

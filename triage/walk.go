@@ -44,19 +44,28 @@ func (w *walker) name(f unwind.Frame) Frame {
 	}
 	out.Module = m
 	m.UsedInStack = true
-	im := w.space.imageOf(m)
-	if im == nil {
-		return out
-	}
 	key := nameKey{f.Lookup, f.IP}
 	name, ok := w.names[key]
 	if !ok {
-		name = symbols.NameOf(im, uint32(f.Lookup-m.Base), uint32(f.IP-m.Base))
+		name = w.nameIn(m, uint32(f.Lookup-m.Base), uint32(f.IP-m.Base))
 		w.names[key] = name
 	}
 	out.Name = name
 	m.Named = m.Named || name.Function != ""
 	return out
+}
+
+// nameIn names an address of a module by the best source there is.
+func (w *walker) nameIn(m *Module, lookup, ip uint32) symbols.Name {
+	if p := w.space.pdbOf(m); p != nil {
+		if name, ok := symbols.NameByPDB(p, lookup, ip); ok {
+			return name
+		}
+	}
+	if im := w.space.imageOf(m); im != nil {
+		return symbols.NameOf(im, lookup, ip)
+	}
+	return symbols.Name{Source: symbols.SourceNone}
 }
 
 // Windows remembers the last 64 unloaded modules of a process and 50 of the
