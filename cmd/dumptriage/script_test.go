@@ -122,7 +122,7 @@ func TestInterrupt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_, werr := in.Write(make([]byte, 1<<20))
+	_, werr := in.Write(append([]byte("MDMP"), make([]byte, 1<<20)...)) // what is no dump is not read on
 	if err := errors.Join(werr, cmd.Process.Signal(os.Interrupt)); err != nil {
 		t.Fatal(err)
 	}
