@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"dumptriage/dump"
-	"dumptriage/minidump"
 	"dumptriage/pdata"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
@@ -188,14 +187,6 @@ func TestDynamicHandlerOnly(t *testing.T) {
 		t.Error("an entry without codes or handler is not found")
 	}
 }
-
-// streamSource is a dump with a FunctionTable stream.
-type streamSource struct {
-	stub
-	tables []minidump.FunctionTable
-}
-
-func (s streamSource) FunctionTables() ([]minidump.FunctionTable, error) { return s.tables, nil }
 
 // Tables may overlap; the one that has an entry counts.
 func TestDynamicOverlap(t *testing.T) {

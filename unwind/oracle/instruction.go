@@ -26,7 +26,6 @@ type instruction struct {
 	target uint64 // of branch and jump, relative to the instruction's address
 	op     x86asm.Op
 	inst   x86asm.Inst
-	tailOK bool
 }
 
 // decode looks at the instruction at the beginning of b.
