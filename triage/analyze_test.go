@@ -79,6 +79,12 @@ func TestSelectThread(t *testing.T) {
 			t.Errorf("thread %d: progress %v", x.id, done)
 		}
 	}
+	// Only the exception's thread is walked from the exception's registers.
+	for id, ip := range map[uint32]uint64{5: 1, 6: 3} {
+		if th := threadOf(t, analyze(t, u.user(t), nil, Options{}), id); th.User.Frames[0].IP != ip {
+			t.Errorf("thread %d is walked from %#x", id, th.User.Frames[0].IP)
+		}
+	}
 	if inc := analyze(t, u.user(t), k.kernel(t), Options{}); len(inc.Threads) != 2 || inc.Crashing != 1 || len(inc.CPUs) != 1 {
 		t.Errorf("all: %d threads, crashing %d, %d processors", len(inc.Threads), inc.Crashing, len(inc.CPUs))
 	}

@@ -73,10 +73,10 @@ func TestBlame(t *testing.T) {
 		{Name: "PspSystemThreadStartup", RVA: 0x1100, Size: 0x60, Prolog: frame, Calls: []fixtures.Call{{ReturnTo: 0x30}}}}}
 	driver := &fixtures.Image{Name: "faulty.sys", Base: driverBase, TimeDateStamp: 0x5e000002, SizeOfImage: 0x9000, Subsystem: 1, Functions: []*fixtures.Function{
 		{Name: "Worker", RVA: 0x1340, Size: 0x60, Prolog: frame, Calls: []fixtures.Call{{ReturnTo: 0x2e}}}}}
-	dir := imageDir(t, map[string][]byte{"ntoskrnl.exe": nt.File(), "faulty.sys": driver.File()})
+	hal := &fixtures.Image{Name: "HAL.dll", Base: driverBase + 0x100000, TimeDateStamp: 0x5e000003, SizeOfImage: 0x9000, Subsystem: 1, Functions: []*fixtures.Function{
+		{Name: "Worker", RVA: 0x1340, Size: 0x60, Prolog: frame}}}
+	dir := imageDir(t, map[string][]byte{"ntoskrnl.exe": nt.File(), "faulty.sys": driver.File(), "hal.dll": hal.File()})
 	startup := nt.At("PspSystemThreadStartup", 0x30)
-	wild := driver.At("Worker", 0x2e)
-	wild.PC = 0xfffff80999990000
 	for _, x := range []struct {
 		name       string
 		code       uint32
@@ -89,6 +89,7 @@ func TestBlame(t *testing.T) {
 	}{
 		{"driver", 0x7e, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0, "faulty.sys", 0x1362, "Worker", "high"},
 		{"kernel", 0x7e, []fixtures.Frame{nt.At("MmCopy", 0x18), driver.At("Worker", 0x2e), startup}, 0, "ntoskrnl.exe", 0x1018, "MmCopy", "low"},
+		{"HAL", 0x7e, []fixtures.Frame{hal.At("Worker", 0x22), startup}, 0, "HAL.dll", 0x1362, "Worker", "low"},
 		{"no module", 0x7e, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0xfffff80999990000, "", 0, "", ""},
 		{"no context in the parameters", 0xd1, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0, "", 0, "", ""},
 	} {
@@ -110,7 +111,8 @@ func TestBlame(t *testing.T) {
 				KernelSystem: fixtures.KernelSystem{Build: 19041, Base: ntBase, Time: created.Add(time.Hour), Uptime: time.Hour,
 					Processors: []fixtures.Processor{{PRCB: 0xfffff80310b1c180, IdleThread: 0xfffff80313927600, MHz: 2904}},
 					Drivers: []fixtures.Driver{{Path: `\SystemRoot\system32\ntoskrnl.exe`, Base: ntBase, Size: nt.Size(), CheckSum: nt.CheckSum(), TimeDateStamp: nt.TimeDateStamp},
-						{Path: `\SystemRoot\System32\drivers\faulty.sys`, Base: driverBase, Size: driver.Size(), CheckSum: driver.CheckSum(), TimeDateStamp: driver.TimeDateStamp}},
+						{Path: `\SystemRoot\System32\drivers\faulty.sys`, Base: driverBase, Size: driver.Size(), CheckSum: driver.CheckSum(), TimeDateStamp: driver.TimeDateStamp},
+						{Path: `\SystemRoot\system32\HAL.dll`, Base: hal.Base, Size: hal.Size(), CheckSum: hal.CheckSum(), TimeDateStamp: hal.TimeDateStamp}},
 					BugCheck: x.code, Parameters: params},
 				Process: fixtures.KernelProcess{EPROCESS: 0xffffa50d6e0a6040, PID: 4, DirBase: 0x1aa002, Image: "System", Created: created},
 				Thread: fixtures.KernelThread{ETHREAD: 0xffffa50d7a3c1080, ID: worker, StackBase: stackBase, StackLimit: stackBase - 0x6000, InitialStack: initial,

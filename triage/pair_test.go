@@ -91,7 +91,7 @@ func TestMatchThreads(t *testing.T) {
 		{"by id where there is no TEB", threads{thread(1, 0), thread(2, 0)}, threads{k(2, 0xb000, 7), k(1, 0, 7)}, []int{1, 0}, nil},
 		{"by id where TEBs differ", threads{thread(1, 0xa000)}, threads{k(1, 0xc000, 7)}, []int{0}, nil},
 		{"by TEB where the kernel dump has no id", threads{thread(1, 0xa000)}, threads{k(0, 0xa000, 7)}, []int{0}, nil},
-		{"no TEBs are no equal TEBs", threads{thread(1, 0)}, threads{k(0, 0, 7), k(2, 0, 7)}, []int{-1}, []int{0, 1}},
+		{"no TEBs are no equal TEBs", threads{thread(1, 0)}, threads{k(2, 0, 7), k(0, 0, 7)}, []int{-1}, []int{0, 1}},
 		{"no ids are no equal ids", threads{thread(0, 0xa000)}, threads{k(0, 0xb000, 7)}, []int{-1}, []int{0}},
 		{"a TEB that another thread has by now", threads{thread(1, 0xa000)}, threads{k(9, 0xa000, 7)}, []int{-1}, []int{0}},
 		{"a TEB that changed hands, and its old owner elsewhere", threads{thread(1, 0xa000)}, threads{k(1, 0xb000, 7), k(9, 0xa000, 7)}, []int{0}, []int{1}},

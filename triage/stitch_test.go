@@ -210,6 +210,11 @@ func TestReadLineWithoutKernelImage(t *testing.T) {
 	if !known[main.Kernel.Frames[0].IP] {
 		t.Errorf("frame 0 at %#x", main.Kernel.Frames[0].IP)
 	}
+	// The trap frame's place proves that of the system service's own frame.
+	stub, last := s.KernelStacks[mainThread][len(s.KernelStacks[mainThread])-1], main.Kernel.Frames[len(main.Kernel.Frames)-1]
+	if last.IP != stub.PC || last.SP != stub.SP || last.Method != unwind.MethodTrapSlot {
+		t.Errorf("the outermost frame is %#x at %#x by %q, want %#x at %#x", last.IP, last.SP, last.Method, stub.PC, stub.SP)
+	}
 	if len(inc.Missing) != 1 || inc.Missing[0].Module.Name() != "ntoskrnl.exe" || inc.Missing[0].Tried[0] != "dump memory" || len(inc.Missing[0].Tried) != 2 {
 		t.Errorf("missing %+v", inc.Missing)
 	}

@@ -70,7 +70,7 @@ func TestShadowStackPointer(t *testing.T) {
 		{"later components do not matter", xstate{layout: compacted | cet | 1<<17 | 1<<18}, true},
 		{"no XSTATE in the flags", xstate{flags: 0x10001f}, false},
 		{"not present", xstate{present: 1 << 2}, false},
-		{"no room in the layout", xstate{layout: compacted | 1<<2}, false},
+		{"no room in the layout", xstate{layout: compacted | 1<<2, before: 256}, false},
 		{"standard format", xstate{layout: cet}, false},
 		{"the chunk ends before it", xstate{length: 0x48}, false},
 		{"the chunk ends in the header", xstate{length: 8}, false},
