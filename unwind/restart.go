@@ -37,8 +37,8 @@ func (w *Walker) restarts(s *site, va uint64, calls int) bool {
 		return false
 	}
 	var buf [codeBytes]byte
-	if calls > 0 && w.readCode(buf[:6], s, va-5) == 6 && buf[0] == 0xe8 && buf[5] == 0x90 {
-		return false // the padding behind a call that does not return is not where calls of morestack begin
+	if w.readCode(buf[:6], s, va-5) == 6 && buf[0] == 0xe8 && buf[5] == 0x90 {
+		calls = 0 // padding behind a call: of morestack, or of a panic, behind which the call of morestack begins
 	}
 	c := cursor.New(nil, "code", -1)
 	for range maxRestart {

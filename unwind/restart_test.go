@@ -15,7 +15,7 @@ var goFrame = []byte{1, 4, 2, 0x05, 4, 0x03, 1, 0x50}
 // the return the call of a panic and that of morestack, which begins anew.
 func goSpace() (s *space, caller, outer uint64) {
 	s = newSpace(0x1000)
-	s.function(0x1100, 0x1180, goFrame, nil)
+	s.function(0x1100, 0x11a0, goFrame, nil)
 	s.function(0x1300, 0x1380, goFrame, nil)
 	s.put(0x1100, 0x55, 0x48, 0x89, 0xe5)                                    // push rbp; mov rbp, rsp
 	s.put(0x1120, 0x5d, 0x90, 0xc3)                                          // pop rbp; nop; ret
@@ -28,6 +28,8 @@ func goSpace() (s *space, caller, outer uint64) {
 	s.put(0x115b, 0xeb, 0x100-(0x115d-0x1100))                               // jmp to the function's start
 	s.put(0x1160, 0xe8, 0, 0, 0, 0, 0xeb, 0x10)                              // call; jmp elsewhere
 	s.put(0x1170, 0x48, 0x8b, 0x64, 0x24, 0x08, 0xeb, 0x100-(0x1177-0x1100)) // mov rsp, [rsp+8]; jmp to the start
+	s.put(0x1190, 0xe8, 0, 0, 0, 0, 0x90, 0xe9)                              // call morestack; nop; jmp to the start
+	s.put(0x1197, 0x65, 0xff, 0xff, 0xff)                                    // 0x1100-0x119b
 	return s, s.callAt(0x1340), s.callAt(0x1360)
 }
 
@@ -47,6 +49,7 @@ func TestRestartHasNoFrame(t *testing.T) {
 		{name: "at the jump to the start", rip: 0x115b},
 		{name: "in morestack", rip: 0x1150, atCall: true},
 		{name: "a pop is behind, a nop and ret ahead", rip: 0x1121},
+		{name: "at padding behind morestack", rip: 0x1195},
 		{name: "at the call of the panic", rip: 0x113a, outer: true},
 		{name: "in the panic", rip: 0x113f, atCall: true, outer: true},
 		{name: "at the padding behind the panic", rip: 0x113f, outer: true},

@@ -43,10 +43,10 @@ func mutantSample(t testing.TB, dir string) (sample []string) {
 	}
 	if images, ok := moduleImages(t); ok {
 		for _, name := range []string{"kernel32.dll", "acpi.sys", "D2D1Debug2.dll", "liblzo2-2.dll"} {
-			sample = append(sample, "8", filepath.Join(images, name))
+			sample = append(sample, "16", filepath.Join(images, name))
 		}
 	}
-	sample = append(sample, "40", goImage(t, dir))
+	sample = append(sample, "80", goImage(t, dir))
 	for path := range strings.SplitSeq(os.Getenv("ORACLE_IMAGES"), ":") {
 		if path != "" {
 			sample = append(sample, "40", path)

@@ -37,6 +37,8 @@ func vectorImage() *fixtures.Image {
 			// count from the base of the entry that covers rip, so none allocates.
 			parent, deeper,
 			{RVA: rva + 0x400, Size: 0x60, Parent: deeper, Prolog: fixtures.Steps(fixtures.Save(fixtures.RDI, 0x18))},
+			// A save by rsp before the frame register is set.
+			{RVA: rva + 0x1c0, Size: 0x40, Prolog: fixtures.Steps(fixtures.Push(fixtures.RBP), fixtures.Alloc(0x40), fixtures.Save(fixtures.RBX, 0x30), fixtures.SetFrame(fixtures.RBP, 0x20))},
 			// Clang's epilog of code that used AVX.
 			{RVA: rva + 0x180, Size: 0x40, Prolog: fixtures.Steps(fixtures.Push(fixtures.RBX), fixtures.Alloc(0x20)), Patches: []fixtures.Patch{
 				{Offset: 0x37, Bytes: []byte{0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc5, 0xf8, 0x77, 0xc3}}, // add rsp, 0x20; pop rbx; vzeroupper; ret
