@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"pdata":                  {"dump", "internal/cursor"},
 	"unwind":                 {"dump", "pdata", "internal/cursor", "internal/threadcontext"},
 	"symbols/pdb":            {"dump", "internal/cursor"},
+	"symbols/undname":        {},
 	"symbols":                {"dump", "symbols/pdb", "pdata", "internal/cursor", "internal/input"},
 	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "symbols/pdb", "internal/cursor", "internal/input", "internal/threadcontext"},
 	"report":                 {"dump", "triage", "symbols", "unwind", "report/codes"},
