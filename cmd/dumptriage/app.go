@@ -1,15 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/dump"
 	"dumptriage/report"
 )
 
@@ -38,7 +41,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = out.err
 	}
+	failInternal(out, args, err)
 	return exitStatus(err, verb, stderr)
+}
+
+// failInternal keeps the promise that --json prints an object whatever happens,
+// for a panic that came before any output.
+func failInternal(out *output, args []string, err error) {
+	var internal internalError
+	if errors.As(err, &internal) && !out.begun && slices.Contains(args, "--"+jsonFlag.Name) {
+		_ = report.FailureJSON(out, tool(), nil, []*dump.Error{dump.Errorf(dump.Internal, "", "%s", internal.msg)})
+	}
 }
 
 func args0(args []string) string {
@@ -52,10 +65,12 @@ func args0(args []string) string {
 // help looks at none.
 type output struct {
 	io.Writer
-	err error
+	err   error
+	begun bool
 }
 
 func (o *output) Write(p []byte) (int, error) {
+	o.begun = true
 	n, err := o.Writer.Write(p)
 	if o.err == nil {
 		o.err = err
