@@ -1,13 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"dumptriage/dump"
 	"dumptriage/symbols"
@@ -39,9 +38,12 @@ func ListText(w io.Writer, l *List, opt Options) error {
 	return t.flush()
 }
 
+// widestCell is the width in characters up to which a cell widens its column. A
+// longer one pushes the rest of its own row out instead: a dump may hold one
+// name of 32,000 characters among 10,000.
+const widestCell = 80
+
 // table lines up columns. A column that no row has anything in is left out.
-// Cells are separated by tabs, which clean has escaped wherever a dump's strings
-// hold them.
 func (t *text) table(header []string, rows func(add func(cells ...string))) {
 	var all [][]string
 	used := make([]bool, len(header))
@@ -51,25 +53,25 @@ func (t *text) table(header []string, rows func(add func(cells ...string))) {
 			used[i] = used[i] || c != ""
 		}
 	})
-	var b bytes.Buffer
-	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	width := make([]int, len(header))
+	for _, cells := range append(all, header) {
+		for i, c := range cells {
+			width[i] = max(width[i], min(utf8.RuneCountInString(c), widestCell))
+		}
+	}
 	row := func(cells []string) {
-		sep := ""
+		var b strings.Builder
 		for i, c := range cells {
 			if used[i] || len(all) == 0 {
-				fmt.Fprint(tw, sep, c)
-				sep = "\t"
+				b.WriteString(c)
+				b.WriteString(strings.Repeat(" ", max(0, width[i]-utf8.RuneCountInString(c))+2))
 			}
 		}
-		fmt.Fprintln(tw)
+		t.line("", "%s", strings.TrimRight(b.String(), " "))
 	}
 	row(header)
 	for _, cells := range all {
 		row(cells)
-	}
-	tw.Flush()
-	for line := range bytes.Lines(b.Bytes()) {
-		t.line("", "%s", bytes.TrimRight(line, " \n")) // empty last cells leave blanks
 	}
 }
 
