@@ -18,7 +18,7 @@ func (f *File) inlines(m *module, at uint32, in chunkAddress) []Inline {
 	var out []Inline
 	var r record
 	depth, inside := 0, 0 // inside: depth of the innermost site found
-	for nextRecord(c, &r) {
+	for nextWanted(c, &r, symbolKind.isInlineSite) {
 		if r.kind.closesScope() {
 			depth--
 		} else if r.kind.opensScope() {
@@ -27,7 +27,7 @@ func (f *File) inlines(m *module, at uint32, in chunkAddress) []Inline {
 		if depth <= 0 || depth < inside {
 			break
 		}
-		if r.kind != symInlineSite && r.kind != symInlineSite2 || depth <= inside || len(out) >= maxInlines {
+		if !r.kind.isInlineSite() || depth <= inside || len(out) >= maxInlines {
 			continue
 		}
 		if site, ok := f.inlineSite(m, &r, in); ok {

@@ -110,7 +110,10 @@ func (f *File) indexSymbols(m *module, name string) error {
 		return dump.Errorf(dump.UnsupportedFormat, "symbols of "+name, "signature %d is not %d", sig, symbolsC13)
 	}
 	var r record
-	for nextRecord(c, &r) {
+	for nextWanted(c, &r, symbolKind.namesCode) {
+		if !r.kind.namesCode() {
+			continue
+		}
 		s, ok := decodeCode(&r, false)
 		if !ok {
 			continue

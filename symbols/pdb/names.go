@@ -2,6 +2,7 @@ package pdb
 
 import (
 	"bytes"
+	"sync"
 
 	"dumptriage/dump"
 )
@@ -11,7 +12,16 @@ import (
 type stringTable struct {
 	s    *Stream
 	size int64
+
+	mu    sync.Mutex
+	known map[uint32]string // strings read before, at most maxKnown
 }
+
+// Bounds of the strings that are kept: how many, and how long each.
+const (
+	maxKnown      = 1 << 10
+	maxKnownBytes = 1 << 10
+)
 
 const (
 	namesSignature = 0xEFFEEFFE
@@ -31,7 +41,7 @@ func openStringTable(s *Stream) (*stringTable, error) {
 	if sig != namesSignature {
 		return nil, dump.Errorf(dump.BadRecord, "/names", "signature %#x is not %#x", sig, uint32(namesSignature))
 	}
-	return &stringTable{s: s, size: min(int64(size), s.size-namesHeader)}, nil
+	return &stringTable{s: s, size: min(int64(size), s.size-namesHeader), known: map[uint32]string{}}, nil
 }
 
 // at returns the string at an offset, and false when there is none.
@@ -39,7 +49,19 @@ func (t *stringTable) at(off uint32) (string, bool) {
 	if t == nil || int64(off) >= t.size {
 		return "", false
 	}
-	return readCString(t.s, namesHeader+int64(off), namesHeader+t.size)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s, ok := t.known[off]; ok {
+		return s, true
+	}
+	s, ok := readCString(t.s, namesHeader+int64(off), namesHeader+t.size)
+	if ok && len(s) <= maxKnownBytes {
+		if len(t.known) >= maxKnown {
+			clear(t.known)
+		}
+		t.known[off] = s
+	}
+	return s, ok
 }
 
 // readCString reads the NUL-terminated string at off, which ends before end.

@@ -42,6 +42,12 @@ type record struct {
 // nextRecord reads the record at the cursor and moves past it. False is the end,
 // or damage in c.Err().
 func nextRecord(c *cursor.Cursor, r *record) bool {
+	return nextWanted(c, r, func(symbolKind) bool { return true })
+}
+
+// nextWanted is nextRecord that gives a body to records of wanted kinds only:
+// most records of a module are of no interest to an index.
+func nextWanted(c *cursor.Cursor, r *record, wanted func(symbolKind) bool) bool {
 	if c.Left() < 4 {
 		return false
 	}
@@ -52,13 +58,25 @@ func nextRecord(c *cursor.Cursor, r *record) bool {
 		return false
 	}
 	r.kind = symbolKind(c.U16())
-	r.body = *c.Sub(n - 2)
+	if wanted(r.kind) {
+		r.body = *c.Sub(n - 2)
+	} else {
+		c.Skip(n - 2)
+	}
 	return c.Err() == nil
 }
 
+// namesCode reports whether decodeCode reads records of the kind.
+func (k symbolKind) namesCode() bool {
+	return k.isProc() || k == symThunk || k == symLabel || k == symSeparatedCode || k == symTrampoline
+}
+
+// isInlineSite reports whether records of the kind are inline sites.
+func (k symbolKind) isInlineSite() bool { return k == symInlineSite || k == symInlineSite2 }
+
 // opensScope reports whether records up to a matching end record are inside.
 func (k symbolKind) opensScope() bool {
-	return k.isProc() || k == symThunk || k == symBlock || k == symSeparatedCode || k == symInlineSite || k == symInlineSite2
+	return k.isProc() || k == symThunk || k == symBlock || k == symSeparatedCode || k.isInlineSite()
 }
 
 func (k symbolKind) closesScope() bool {
