@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +101,20 @@ type CodeView struct {
 	Stamp     uint32   // NB10 signature
 	Age       uint32
 	PDB       string // path or name as recorded
+}
+
+// DebugID returns the identity as Breakpad and symbol servers of its kind write
+// it: the GUID's fields in capitals without dashes and the age, or for a PDB 2.0
+// the signature and the age. It is "" when there is none.
+func (cv *CodeView) DebugID() string {
+	switch cv.Signature {
+	case "RSDS":
+		g := cv.GUID
+		return fmt.Sprintf("%02X%02X%02X%02X%02X%02X%02X%02X%X%x", g[3], g[2], g[1], g[0], g[5], g[4], g[7], g[6], g[8:], cv.Age)
+	case "NB10":
+		return fmt.Sprintf("%08X%x", cv.Stamp, cv.Age)
+	}
+	return ""
 }
 
 // FileVersion is a four-part version number, all zero when not known.

@@ -133,9 +133,9 @@ func cpuInfo(s *dump.System) string {
 func moduleJSON(m *triage.Module, h hexer) ModuleJSON {
 	j := ModuleJSON{
 		BaseAddr: h.addr(m.Base), EndAddr: h.addr(m.End()), Filename: m.Name(), CodeID: codeID(m.Module),
-		DebugFile: dump.BaseName(m.CodeView.PDB), DebugID: debugID(&m.CodeView), Version: version(m.Version), Size: m.Size, Kind: "user",
-		MissingSymbols: m.UsedInStack && m.Symbols != symbols.PDBLoaded && !m.Named, LoadedSymbols: m.Symbols == symbols.PDBLoaded || m.Named,
-		SymbolMismatch: m.Symbols == symbols.PDBMismatch,
+		DebugFile: dump.BaseName(m.CodeView.PDB), DebugID: m.CodeView.DebugID(), Version: version(m.Version), Size: m.Size, Kind: "user",
+		MissingSymbols: m.UsedInStack && m.Symbols != symbols.DebugLoaded && !m.Named, LoadedSymbols: m.Symbols == symbols.DebugLoaded || m.Named,
+		SymbolMismatch: m.Symbols == symbols.DebugMismatch,
 	}
 	if m.TimeDateStamp != 0 {
 		j.Timestamp = hex32(m.TimeDateStamp)
@@ -152,19 +152,6 @@ func codeID(m *dump.Module) string {
 		return ""
 	}
 	return fmt.Sprintf("%08X%x", m.TimeDateStamp, m.Size)
-}
-
-// debugID is Breakpad's: the GUID's fields in capitals without dashes and the
-// age, or for a PDB 2.0 the signature and the age.
-func debugID(cv *dump.CodeView) string {
-	switch cv.Signature {
-	case "RSDS":
-		g := cv.GUID
-		return fmt.Sprintf("%02X%02X%02X%02X%02X%02X%02X%02X%X%x", g[3], g[2], g[1], g[0], g[5], g[4], g[7], g[6], g[8:], cv.Age)
-	case "NB10":
-		return fmt.Sprintf("%08X%x", cv.Stamp, cv.Age)
-	}
-	return ""
 }
 
 func version(v dump.FileVersion) string {

@@ -160,7 +160,7 @@ func fillFrame(j *FrameJSON, f *triage.Frame, index int, h hexer) {
 		j.MissingSymbols = f.Name.Function == "" || f.Name.Source == symbols.SourcePdata
 	}
 	if f.Name.Function != "" {
-		j.Function = f.Name.Function
+		j.Function, j.FunctionFull = f.Name.Function, f.Name.Full
 		j.FunctionOffset = h.addr(f.Name.Offset)
 		j.sourceLines(&f.Name)
 	}

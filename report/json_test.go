@@ -277,10 +277,10 @@ func TestJSONFrameLimit(t *testing.T) {
 
 func TestDebugID(t *testing.T) {
 	// A PDB 2.0 is named by its signature in capitals, then its age.
-	if got := debugID(&dump.CodeView{Signature: "NB10", Stamp: 0x4c1a9d3f, Age: 0x1f}); got != "4C1A9D3F1f" {
+	if got := (&dump.CodeView{Signature: "NB10", Stamp: 0x4c1a9d3f, Age: 0x1f}).DebugID(); got != "4C1A9D3F1f" {
 		t.Errorf("NB10: %q", got)
 	}
-	if got := debugID(&dump.CodeView{}); got != "" {
+	if got := (&dump.CodeView{}).DebugID(); got != "" {
 		t.Errorf("no record: %q", got)
 	}
 }

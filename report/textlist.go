@@ -116,7 +116,7 @@ func (t *text) modules(modules []*triage.Module, unloaded []dump.Module) {
 			if m.TimeDateStamp != 0 {
 				stamp = fmt.Sprintf("%08X", m.TimeDateStamp)
 			}
-			add(t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), version(m.Version), stamp, debugID(&m.CodeView), imageStates[m.Image], clean(m.Path))
+			add(t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), version(m.Version), stamp, m.CodeView.DebugID(), imageStates[m.Image], clean(m.Path))
 		}
 	})
 	if len(unloaded) == 0 {

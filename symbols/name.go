@@ -22,7 +22,7 @@ func NameOf(im *pdata.Image, lookup, ip uint32) Name {
 	start, proved := im.FunctionStart(lookup)
 	if !proved {
 		if ok && lookup-sym.RVA < exportReach && !endsBefore(im, sym.RVA, lookup) {
-			return Name{Function: sym.Name, Offset: uint64(ip - sym.RVA), Source: SourceExport}
+			return ofExport(sym, ip)
 		}
 		return Name{Source: SourceNone}
 	}
@@ -31,13 +31,19 @@ func NameOf(im *pdata.Image, lookup, ip uint32) Name {
 		ok = ok && sym.RVA == start
 	}
 	if ok && sym.RVA <= ip {
-		return Name{Function: sym.Name, Offset: uint64(ip - sym.RVA), Source: SourceExport}
+		return ofExport(sym, ip)
 	}
 	if start > ip {
 		rf, _, _ := im.Lookup(lookup)
 		start = rf.Begin
 	}
 	return Name{Function: fmt.Sprintf("fn@%x", start), Offset: uint64(ip - start), Source: SourcePdata}
+}
+
+func ofExport(sym pdata.Symbol, ip uint32) Name {
+	n := Name{Offset: uint64(ip - sym.RVA), Source: SourceExport}
+	n.Function, n.Full = exportName(sym.Name)
+	return n
 }
 
 // inFunction reports whether an address belongs to the function that begins at

@@ -3,9 +3,10 @@
 //
 // Images come from the dump's own memory or from directories that the user
 // names; a file is used only when its header proves that it is the very image
-// (TimeDateStamp and SizeOfImage). Names come from the module's PDB when one is
-// found that belongs to it (GUID and age), else from export tables and, where
-// an export does not reach, from the function starts that .pdata proves.
+// (TimeDateStamp and SizeOfImage). Names come from the module's PDB or Breakpad
+// file when one is found that belongs to it (GUID and age), else from export
+// tables and, where an export does not reach, from the function starts that
+// .pdata proves. Mangled names are made readable.
 package symbols
 
 import "dumptriage/dump"
@@ -18,13 +19,15 @@ type SourceKind string
 const (
 	SourceNone   SourceKind = "none"
 	SourcePDB    SourceKind = "pdb"
+	SourceSym    SourceKind = "sym" // Breakpad's
 	SourceExport SourceKind = "export"
 	SourcePdata  SourceKind = "pdata" // only the function's start is known
 )
 
 // Name is what an address is called.
 type Name struct {
-	Function string // "" when there is none
+	Function string // without arguments, "" when there is none
+	Full     string // the whole declaration where it is known and says more, else ""
 	Offset   uint64 // bytes from the function's start to the frame's IP
 	Source   SourceKind
 	File     string // source file as the compiler recorded it, "" unknown

@@ -59,8 +59,8 @@ type Module struct {
 	*dump.Module
 	Image       symbols.ImageState
 	ImagePath   string // file the image was read from; "" when it came from dump memory or not at all
-	Symbols     symbols.PDBState
-	SymbolsPath string // PDB file, "" none
+	Symbols     symbols.DebugState
+	SymbolsPath string // file with debug information, "" none
 	UsedInStack bool
 	Named       bool // some frame in it got a name
 }

@@ -8,7 +8,6 @@ import (
 	"dumptriage/dump"
 	"dumptriage/pdata"
 	"dumptriage/symbols"
-	"dumptriage/symbols/pdb"
 )
 
 // space is one address space to walk in: the memory of one dump, its modules,
@@ -21,7 +20,7 @@ type space struct {
 	regions []dump.Region
 	store   *symbols.Store
 	images  map[*Module]*pdata.Image
-	pdbs    map[*Module]*pdb.File
+	debug   map[*Module]symbols.Debug // nil values: searched in vain
 	missing map[*Module]*symbols.Missing
 	last    *Module // most stacks stay in a module for a few frames
 	dynamic *dynamicTables
@@ -34,7 +33,7 @@ func newSpace(src dump.Source, store *symbols.Store) *space {
 		arch:    src.System().Arch,
 		store:   store,
 		images:  map[*Module]*pdata.Image{},
-		pdbs:    map[*Module]*pdb.File{},
+		debug:   map[*Module]symbols.Debug{},
 		missing: map[*Module]*symbols.Missing{},
 	}
 	loaded := src.Modules()
@@ -113,11 +112,11 @@ func (s *space) imageOf(m *Module) *pdata.Image {
 	return im
 }
 
-// pdbOf finds a module's PDB once. A module record without a debug identity has
-// its image's.
-func (s *space) pdbOf(m *Module) *pdb.File {
-	if p, done := s.pdbs[m]; done {
-		return p
+// debugOf finds a module's debug information once. A module record without a
+// debug identity has its image's.
+func (s *space) debugOf(m *Module) symbols.Debug {
+	if d, done := s.debug[m]; done {
+		return d
 	}
 	cv := m.CodeView
 	if cv.Signature == "" {
@@ -125,10 +124,10 @@ func (s *space) pdbOf(m *Module) *pdb.File {
 			cv = im.CodeView()
 		}
 	}
-	var p *pdb.File
-	p, m.SymbolsPath, m.Symbols = s.store.FindPDB(cv)
-	s.pdbs[m] = p
-	return p
+	var d symbols.Debug
+	d, m.SymbolsPath, m.Symbols = s.store.FindDebug(cv)
+	s.debug[m] = d
+	return d
 }
 
 // Executable implements unwind.Space. In a module with an image the section

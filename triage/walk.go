@@ -57,8 +57,8 @@ func (w *walker) name(f unwind.Frame) Frame {
 
 // nameIn names an address of a module by the best source there is.
 func (w *walker) nameIn(m *Module, lookup, ip uint32) symbols.Name {
-	if p := w.space.pdbOf(m); p != nil {
-		if name, ok := symbols.NameByPDB(p, lookup, ip); ok {
+	if d := w.space.debugOf(m); d != nil {
+		if name, ok := d.Name(lookup, ip); ok {
 			return name
 		}
 	}

@@ -1,0 +1,133 @@
+package sym
+
+import (
+	"bytes"
+	"strings"
+)
+
+// WinFrame is a STACK WIN record: how the compiler laid out the frames of a piece
+// of x86 code. Sizes are in bytes.
+type WinFrame struct {
+	RVA, Size    uint32
+	Prolog       uint32
+	Epilog       uint32
+	Parameters   uint32
+	Saved        uint32 // registers saved
+	Locals       uint32
+	MaxStack     uint32
+	Program      string // of frame data, "" of FPO records
+	AllocatesEBP bool   // of FPO records: EBP is used for something else
+}
+
+// WinFrame returns the record that covers an address: frame data before FPO, as
+// it says more.
+func (f *File) WinFrame(rva uint32) (WinFrame, bool) {
+	x := f.load()
+	for _, list := range [][]place{x.win[1], x.win[0]} {
+		if p, ok := covering(list, rva); ok {
+			if w, ok := f.readWin(p); ok {
+				return w, true
+			}
+			f.note("STACK WIN", "cannot be read", p.off, nil)
+		}
+	}
+	return WinFrame{}, false
+}
+
+func (f *File) readWin(p place) (WinFrame, bool) {
+	fl, _ := f.record(p.off)
+	for range 5 { // STACK WIN type rva size
+		fl.word()
+	}
+	w := WinFrame{RVA: p.rva, Size: p.size}
+	for _, to := range []*uint32{&w.Prolog, &w.Epilog, &w.Parameters, &w.Saved, &w.Locals, &w.MaxStack} {
+		v, ok := fl.hex()
+		if !ok {
+			return w, false
+		}
+		*to = v
+	}
+	if fl.take("1") {
+		w.Program = string(fl.rest())
+		return w, w.Program != ""
+	}
+	if !fl.take("0") {
+		return w, false
+	}
+	w.AllocatesEBP = fl.take("1")
+	return w, true
+}
+
+// Rule says how a register of the caller is found: an expression in postfix
+// notation. ".cfa" is the frame's address, ".ra" the return address.
+type Rule struct{ Register, Expression string }
+
+// Caps on the records of one range.
+const (
+	maxCFI   = 1 << 12
+	maxRules = 256
+)
+
+// CFI returns the rules in force at an address, in the order in which the file
+// first names their registers.
+func (f *File) CFI(rva uint32) ([]Rule, bool) {
+	p, ok := covering(f.load().cfi, rva)
+	if !ok {
+		return nil, false
+	}
+	s := newScanner(f.r, p.off, f.size, peekBlock)
+	line, _, _ := s.next()
+	fl := fields(line)
+	for range 5 { // STACK CFI INIT rva size
+		fl.word()
+	}
+	rules := merge(nil, fl.rest())
+	for range maxCFI {
+		line, _, ok := s.next()
+		fl := fields(line)
+		if !ok || !fl.take("STACK") || !fl.take("CFI") || fl.take("INIT") {
+			break
+		}
+		from, ok := fl.hex()
+		if !ok || from > rva {
+			break
+		}
+		rules = merge(rules, fl.rest())
+	}
+	return rules, len(rules) > 0
+}
+
+// merge puts the rules of a record, "register: expression" each, over those in
+// force.
+func merge(rules []Rule, text []byte) []Rule {
+	at := -1
+	for _, w := range bytes.Fields(text) {
+		name, isName := strings.CutSuffix(string(w), ":")
+		switch {
+		case !isName && at >= 0:
+			if rules[at].Expression != "" {
+				rules[at].Expression += " "
+			}
+			rules[at].Expression += string(w)
+		case isName:
+			if at = indexRule(rules, name); at < 0 {
+				if len(rules) == maxRules {
+					return rules
+				}
+				rules = append(rules, Rule{Register: name})
+				at = len(rules) - 1
+			}
+			rules[at].Expression = ""
+		}
+	}
+	return rules
+}
+
+func indexRule(rules []Rule, name string) int {
+	for i := range rules {
+		if rules[i].Register == name {
+			return i
+		}
+	}
+	return -1
+}
