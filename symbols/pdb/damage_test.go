@@ -181,3 +181,32 @@ func TestReadError(t *testing.T) {
 	_, err := Open(failingReader{}, 1<<20, "f.pdb")
 	wantError(t, "failing disk", err, dump.IO, "disk on fire")
 }
+
+// Types that each refer twice to the one before: written out in full the last
+// would take 2^60 steps.
+func TestTypesThatExplode(t *testing.T) {
+	var records [][]byte
+	id := uint32(0x1000)
+	previous := uint32(0x74) // int
+	for range 60 {
+		arguments := id
+		records = append(records,
+			symbol(uint16(typeArgList), func(w *writer) { w.u32(2, previous, previous) }),
+			symbol(uint16(typeProcedure), func(w *writer) { w.u32(previous).u8(0, 0).u16(2).u32(arguments) }))
+		previous, id = id+1, id+2
+	}
+	circle := id
+	records = append(records, symbol(uint16(typePointer), func(w *writer) { w.u32(circle, 0x1000C) }))
+	im := image{}
+	f := openBytes(t, buildMSF([][]byte{nil, im.info(), types(records), nil, nil}), "f.pdb")
+	// The first procedure: int (int, int).
+	if got := f.TypeName(0x1001); got != "int (int, int)" {
+		t.Errorf("%q", got)
+	}
+	if got := f.TypeName(previous); len(got) > maxTypeText {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := f.TypeName(circle); len(got) > 100 {
+		t.Errorf("a pointer to itself: %q", got)
+	}
+}

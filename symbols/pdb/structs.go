@@ -30,6 +30,8 @@ type Field struct {
 const (
 	maxFields     = 1 << 16
 	maxFieldLists = 1 << 10 // continuation records
+	// Records read for the text of all fields' types.
+	maxLayoutSteps = 1 << 16
 )
 
 // nameHash is an entry of the index of structures by name.
@@ -96,6 +98,7 @@ var userKinds = map[typeKind]string{typeStructure: "struct", typeClass: "class",
 // layout lists the fields. On damage it returns those that could be read, too.
 func (f *File) layout(u userType) (*Struct, error) {
 	s := &Struct{Name: u.name, Kind: userKinds[u.kind], Size: u.size}
+	names := &typeNamer{f, maxLayoutSteps}
 	next := u.fields
 	for n := 0; next != 0; n++ {
 		if n >= maxFieldLists {
@@ -105,7 +108,7 @@ func (f *File) layout(u userType) (*Struct, error) {
 		if !ok || kind != typeFieldList {
 			return s, f.withName(dump.Errorf(dump.BadRecord, "TPI", "type %#x is not the field list of %s", next, u.name))
 		}
-		next = f.appendFields(s, c)
+		next = names.appendFields(s, c)
 		if err := c.Err(); err != nil {
 			return s, f.withName(err)
 		}
@@ -115,19 +118,19 @@ func (f *File) layout(u userType) (*Struct, error) {
 
 // appendFields reads one field list and returns the number of the list that
 // continues it, or 0.
-func (f *File) appendFields(s *Struct, c *cursor.Cursor) uint32 {
+func (n *typeNamer) appendFields(s *Struct, c *cursor.Cursor) uint32 {
 	for c.Left() >= 2 && len(s.Fields) < maxFields {
 		switch kind := typeKind(c.U16()); kind {
 		case typeMember:
 			c.U16()
 			t := c.U32()
 			off, _ := numeric(c)
-			s.Fields = append(s.Fields, f.field(t, off, cstring(c)))
+			s.Fields = append(s.Fields, n.field(t, off, cstring(c)))
 		case typeBaseClass:
 			c.U16()
 			t := c.U32()
 			off, _ := numeric(c)
-			s.Fields = append(s.Fields, Field{Offset: off, Type: f.TypeName(t), Base: true})
+			s.Fields = append(s.Fields, Field{Offset: off, Type: n.name(t, 0), Base: true})
 		case typeIndex:
 			c.U16()
 			return c.U32()
@@ -142,13 +145,13 @@ func (f *File) appendFields(s *Struct, c *cursor.Cursor) uint32 {
 	return 0
 }
 
-func (f *File) field(t uint32, off uint64, name string) Field {
+func (n *typeNamer) field(t uint32, off uint64, name string) Field {
 	out := Field{Name: name, Offset: off}
-	if kind, c, ok := f.types().find(t); ok && kind == typeBitField {
+	if kind, c, ok := n.find(t); ok && kind == typeBitField {
 		t = c.U32()
 		out.Bits, out.BitStart = c.U8(), c.U8()
 	}
-	out.Type = f.TypeName(t)
+	out.Type = n.name(t, 0)
 	return out
 }
 

@@ -29,21 +29,43 @@ var simpleTypes = map[uint32]string{
 // firstType is the lowest number of a type with a record; lower ones are built in.
 const firstType = 0x1000
 
-// TypeName returns a type as text, "" when the number leads nowhere.
-func (f *File) TypeName(id uint32) string { return f.typeName(id, 0) }
+// typeNamer makes the text of types. Types may refer to each other so that the
+// text of one visits others again and again: left bounds the records it reads.
+type typeNamer struct {
+	f    *File
+	left int
+}
 
-func (f *File) typeName(id uint32, depth int) string {
+// maxTypeSteps bounds the records that the text of one type takes.
+const maxTypeSteps = 1 << 10
+
+// TypeName returns a type as text, "" when the number leads nowhere.
+func (f *File) TypeName(id uint32) string {
+	n := &typeNamer{f, maxTypeSteps}
+	return n.name(id, 0)
+}
+
+// find reads a type record while there are steps left.
+func (n *typeNamer) find(id uint32) (typeKind, *cursor.Cursor, bool) {
+	if n.left <= 0 {
+		return 0, nil, false
+	}
+	n.left--
+	return n.f.types().find(id)
+}
+
+func (n *typeNamer) name(id uint32, depth int) string {
 	if id == 0 {
 		return ""
 	}
 	if id < firstType {
 		return simpleTypeName(id)
 	}
-	kind, c, ok := f.types().find(id)
+	kind, c, ok := n.find(id)
 	if !ok || depth > maxTypeDepth {
 		return ""
 	}
-	if s := f.recordTypeName(kind, c, depth+1); len(s) <= maxTypeText {
+	if s := n.recordTypeName(kind, c, depth+1); len(s) <= maxTypeText {
 		return s
 	}
 	return "..."
@@ -64,7 +86,7 @@ func simpleTypeName(id uint32) string {
 	return name
 }
 
-func (f *File) recordTypeName(kind typeKind, c *cursor.Cursor, depth int) string {
+func (n *typeNamer) recordTypeName(kind typeKind, c *cursor.Cursor, depth int) string {
 	switch kind {
 	case typeStructure, typeClass, typeUnion, typeInterface:
 		u, _ := decodeUserType(kind, c)
@@ -73,27 +95,27 @@ func (f *File) recordTypeName(kind typeKind, c *cursor.Cursor, depth int) string
 		c.Skip(2 + 2 + 4 + 4)
 		return cstring(c)
 	case typeModifier:
-		return f.modifierName(c, depth)
+		return n.modifierName(c, depth)
 	case typePointer:
-		return f.pointerName(c, depth)
+		return n.pointerName(c, depth)
 	case typeArray:
-		return f.arrayName(c, depth)
+		return n.arrayName(c, depth)
 	case typeBitField:
-		return f.typeName(c.U32(), depth)
+		return n.name(c.U32(), depth)
 	case typeProcedure:
-		result := f.typeName(c.U32(), depth)
+		result := n.name(c.U32(), depth)
 		c.Skip(4)
-		return result + " " + f.arguments(c.U32(), depth)
+		return result + " " + n.arguments(c.U32(), depth)
 	case typeMemberFunc:
-		result, class := f.typeName(c.U32(), depth), f.typeName(c.U32(), depth)
+		result, class := n.name(c.U32(), depth), n.name(c.U32(), depth)
 		c.Skip(8)
-		return result + " " + class + "::" + f.arguments(c.U32(), depth)
+		return result + " " + class + "::" + n.arguments(c.U32(), depth)
 	}
 	return fmt.Sprintf("<type record %#x>", uint16(kind))
 }
 
-func (f *File) modifierName(c *cursor.Cursor, depth int) string {
-	inner, flags := f.typeName(c.U32(), depth), c.U16()
+func (n *typeNamer) modifierName(c *cursor.Cursor, depth int) string {
+	inner, flags := n.name(c.U32(), depth), c.U16()
 	for i, word := range [...]string{"const ", "volatile ", "__unaligned "} {
 		if flags>>i&1 != 0 {
 			inner = word + inner
@@ -102,8 +124,8 @@ func (f *File) modifierName(c *cursor.Cursor, depth int) string {
 	return inner
 }
 
-func (f *File) pointerName(c *cursor.Cursor, depth int) string {
-	inner, attr := f.typeName(c.U32(), depth), c.U32()
+func (n *typeNamer) pointerName(c *cursor.Cursor, depth int) string {
+	inner, attr := n.name(c.U32(), depth), c.U32()
 	const lvalue, memberData, memberFunction, rvalue = 1, 2, 3, 4
 	switch attr >> 5 & 7 {
 	case lvalue:
@@ -111,7 +133,7 @@ func (f *File) pointerName(c *cursor.Cursor, depth int) string {
 	case rvalue:
 		inner += "&&"
 	case memberData, memberFunction:
-		inner += " " + f.typeName(c.U32(), depth) + "::*"
+		inner += " " + n.name(c.U32(), depth) + "::*"
 	default:
 		inner += "*"
 	}
@@ -121,12 +143,12 @@ func (f *File) pointerName(c *cursor.Cursor, depth int) string {
 	return inner
 }
 
-func (f *File) arrayName(c *cursor.Cursor, depth int) string {
+func (n *typeNamer) arrayName(c *cursor.Cursor, depth int) string {
 	element := c.U32()
 	c.U32() // type of the index
 	size, _ := numeric(c)
-	name := f.typeName(element, depth)
-	each := f.sizeOf(element, depth)
+	name := n.name(element, depth)
+	each := n.sizeOf(element, depth)
 	if each == 0 {
 		return fmt.Sprintf("%s[%d bytes]", name, size)
 	}
@@ -138,15 +160,15 @@ func (f *File) arrayName(c *cursor.Cursor, depth int) string {
 	return fmt.Sprintf("%s[%d]%s", base, size/each, rest)
 }
 
-func (f *File) arguments(id uint32, depth int) string {
-	kind, c, ok := f.types().find(id)
+func (n *typeNamer) arguments(id uint32, depth int) string {
+	kind, c, ok := n.find(id)
 	if !ok || kind != typeArgList {
 		return "()"
 	}
-	n, _ := c.Count(uint64(c.U32()), 4)
+	count, _ := c.Count(uint64(c.U32()), 4)
 	var out []string
-	for total := 0; len(out) < n && total < maxTypeText; {
-		a := f.typeName(c.U32(), depth)
+	for total := 0; len(out) < count && n.left > 0 && total < maxTypeText; {
+		a := n.name(c.U32(), depth)
 		if a == "" {
 			a = "..." // type 0 as the last argument
 		}
@@ -167,14 +189,14 @@ var simpleSizes = map[uint32]uint64{
 var pointerSizes = map[uint32]uint64{1: 2, 2: 4, 3: 4, 4: 4, 5: 6, 6: 8, 7: 16}
 
 // sizeOf returns a type's size in bytes, 0 when it is not known.
-func (f *File) sizeOf(id uint32, depth int) uint64 {
+func (n *typeNamer) sizeOf(id uint32, depth int) uint64 {
 	if id < firstType {
 		if mode := id >> 8 & 0xF; mode != 0 {
 			return pointerSizes[mode]
 		}
 		return simpleSizes[id&0xFF]
 	}
-	kind, c, ok := f.types().find(id)
+	kind, c, ok := n.find(id)
 	if !ok || depth > maxTypeDepth {
 		return 0
 	}
@@ -182,27 +204,27 @@ func (f *File) sizeOf(id uint32, depth int) uint64 {
 	case typeStructure, typeClass, typeUnion, typeInterface:
 		u, _ := decodeUserType(kind, c)
 		if u.forward {
-			return f.completeSize(u.name)
+			return n.completeSize(u.name)
 		}
 		return u.size
 	case typeModifier:
-		return f.sizeOf(c.U32(), depth+1)
+		return n.sizeOf(c.U32(), depth+1)
 	case typePointer:
 		c.U32()
 		return uint64(c.U32() >> 13 & 0x3F)
 	case typeEnum:
 		c.Skip(4)
-		return f.sizeOf(c.U32(), depth+1)
+		return n.sizeOf(c.U32(), depth+1)
 	case typeArray:
 		c.Skip(8)
-		n, _ := numeric(c)
-		return n
+		size, _ := numeric(c)
+		return size
 	}
 	return 0
 }
 
 // completeSize returns the size of the structure that a forward reference names.
-func (f *File) completeSize(name string) uint64 {
-	u, _ := f.complete(name)
+func (n *typeNamer) completeSize(name string) uint64 {
+	u, _ := n.f.complete(name)
 	return u.size
 }

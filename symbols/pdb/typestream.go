@@ -16,8 +16,10 @@ const (
 	typeHeaderSize   = 56
 	typeHeaderLeast  = 20 // up to the size of the records
 	indexEntrySize   = 8
-	typeChunk        = 64 << 10 // bytes read at a time when scanning
-	indexEvery       = 8 << 10  // bytes between entries of an index that we make
+	typeChunk        = 64 << 10  // bytes read at a time when scanning
+	indexEvery       = 8 << 10   // bytes between entries of an index that we make
+	maxIndexBytes    = 256 << 10 // most bytes between entries of the file's index
+	maxIndexIDs      = 8 << 10
 	cachedTypeChunks = 64
 )
 
@@ -104,8 +106,24 @@ func (t *typeStream) readIndex(f *File, stream int, off, size int64) error {
 	if len(index) > 0 && (index[0].id != t.begin || index[0].offset != 0) {
 		return dump.Errorf(dump.BadRecord, "type index", "does not begin at the first type")
 	}
+	if !t.dense(index) {
+		return dump.Errorf(dump.BadRecord, "type index", "is too sparse to be used")
+	}
 	t.index = index
 	return nil
+}
+
+// dense reports whether an index bounds the walk to a record: linkers write an
+// entry every 8 KB.
+func (t *typeStream) dense(index []typeIndexEntry) bool {
+	id, offset := t.begin, int64(0)
+	for _, e := range append(index[:len(index):len(index)], typeIndexEntry{t.end, uint32(t.records.size)}) {
+		if e.id-id > maxIndexIDs || int64(e.offset)-offset > maxIndexBytes {
+			return false
+		}
+		id, offset = e.id, int64(e.offset)
+	}
+	return true
 }
 
 // makeIndex walks all records where the file has no index.
