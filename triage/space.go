@@ -25,6 +25,7 @@ type space struct {
 	last    *Module // most stacks stay in a module for a few frames
 	dynamic *dynamicTables
 	gone    unloadedImages
+	entries dispatchers
 }
 
 func newSpace(src dump.Source, store *symbols.Store) *space {

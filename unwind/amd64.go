@@ -35,6 +35,12 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		w.noteSite(s)
 		s = w.resolved(f.Lookup)
 	}
+	if d := s.entry; d != NoDispatcher && !f.exact() && !opt.Kernel {
+		if w.stepDispatcher(regs, f, d, opt) {
+			return Stop{}, true
+		}
+		s = w.resolved(f.Lookup)
+	}
 	var stop Stop
 	switch {
 	case f.exact() && w.nullCall(s, opt):

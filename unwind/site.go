@@ -40,6 +40,7 @@ type site struct {
 	method    Method // to record for what its unwind data finds
 	dynamic   bool   // in a function of code made at run time
 	coarse    bool   // by an entry for a whole range of functions
+	entry     Dispatcher
 	remark    string // what is known of code made at run time without an entry
 	image     Table
 	base      uint64
@@ -134,6 +135,9 @@ func (w *Walker) resolveTable(s *site) {
 		switch {
 		case s.err == nil:
 			s.kind = sitePdata
+			if w.dispatchers != nil {
+				s.entry = w.dispatchers.Dispatcher(s.addr)
+			}
 		case s.coarse && notInDump(s.err):
 			s.presume()
 		default:

@@ -74,6 +74,8 @@ type Walker struct {
 	settling int // steps until a searched frame register is beyond doubt
 	seam     seam
 	trace    *trace // nil when nobody wants to know
+
+	dispatchers DispatcherSpace // nil when the space is none
 }
 
 // seam is where a kernel walk met user mode.
@@ -94,10 +96,12 @@ func New(space Space, arch dump.Arch) *Walker {
 
 func newWalker(space Space, arch dump.Arch, find func(uint64) (Table, uint64)) *Walker {
 	var dynamic DynamicSpace
+	var dispatchers DispatcherSpace
 	if arch == dump.AMD64 {
 		dynamic, _ = space.(DynamicSpace)
+		dispatchers, _ = space.(DispatcherSpace)
 	}
-	return &Walker{space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
+	return &Walker{dispatchers: dispatchers, space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
 }
 
 // Walk walks the stack that regs describe, innermost frame first. It always
