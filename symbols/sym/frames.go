@@ -35,7 +35,8 @@ func (f *File) WinFrame(rva uint32) (WinFrame, bool) {
 }
 
 func (f *File) readWin(p place) (WinFrame, bool) {
-	fl, _ := f.record(p.off)
+	fl, _, done := f.record(p.off)
+	defer done()
 	for range 5 { // STACK WIN type rva size
 		fl.word()
 	}
@@ -76,6 +77,7 @@ func (f *File) CFI(rva uint32) ([]Rule, bool) {
 		return nil, false
 	}
 	s := newScanner(f.r, p.off, f.size, peekBlock)
+	defer s.release()
 	line, _, _ := s.next()
 	fl := fields(line)
 	for range 5 { // STACK CFI INIT rva size

@@ -38,6 +38,7 @@ const (
 func (f *File) load() *index {
 	f.once.Do(func() {
 		s := newScanner(f.r, 0, f.size, scanBlock)
+		defer s.release()
 		var d damage
 		for {
 			line, off, ok := s.next()

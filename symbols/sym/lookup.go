@@ -80,7 +80,8 @@ func (f *File) lookupPublic(x *index, rva uint32) (Location, bool) {
 	if fn, ok := below(x.funcs, rva); ok && fn.rva >= p.rva {
 		return Location{}, false
 	}
-	fl, ok := f.record(p.off)
+	fl, ok, done := f.record(p.off)
+	defer done()
 	if !ok {
 		return Location{}, false
 	}
@@ -93,14 +94,14 @@ func (f *File) lookupPublic(x *index, rva uint32) (Location, bool) {
 	return loc, loc.Function != ""
 }
 
-// record reads one line.
-func (f *File) record(off int64) (fields, bool) {
+// record reads one line, which is valid until it is given back.
+func (f *File) record(off int64) (fl fields, ok bool, done func()) {
 	s := newScanner(f.r, off, f.size, 256)
 	b, _, ok := s.next()
 	if !ok && s.err != nil {
 		f.note("line", "cannot be read", off, s.err)
 	}
-	return fields(b), ok
+	return fields(b), ok, s.release
 }
 
 func (f *File) note(stream, msg string, off int64, err error) {
@@ -130,8 +131,9 @@ func (f *File) function(p place) *function {
 }
 
 func (f *File) readFunction(p place) *function {
-	fn := &function{place: p}
+	fn := &function{place: p, lines: make([]line, 0, 32)}
 	s := newScanner(f.r, p.off, f.size, peekBlock)
+	defer s.release()
 	if head, _, ok := s.next(); ok {
 		fl := fields(head)
 		fl.word()
@@ -252,7 +254,8 @@ func (f *File) numberedName(list []numbered, n uint32) string {
 	if !ok {
 		return ""
 	}
-	fl, _ := f.record(off)
+	fl, _, done := f.record(off)
+	defer done()
 	fl.word()
 	fl.word()
 	return string(fl.rest())

@@ -3,6 +3,7 @@ package sym
 import (
 	"bytes"
 	"io"
+	"sync"
 )
 
 const (
@@ -18,6 +19,7 @@ type scanner struct {
 	r    io.ReaderAt
 	off  int64 // of buf[0] in the file
 	end  int64
+	room []byte // a buffer to keep
 	buf  []byte // what was read
 	pos  int    // of the next line in buf
 	skip bool   // the rest of a line that was too long
@@ -25,9 +27,25 @@ type scanner struct {
 	err  error
 }
 
-// newScanner goes from off to the end of the file, reading block bytes first.
+// newScanner goes from off to the end of the file, reading block bytes first. The
+// caller releases it.
 func newScanner(r io.ReaderAt, off, end int64, block int) *scanner {
-	return &scanner{r: r, off: off, end: end, buf: make([]byte, 0, min(int64(block), max(end-off, 0)))}
+	s := scanners.Get().(*scanner)
+	if cap(s.room) < block {
+		s.room = make([]byte, block)
+	}
+	*s = scanner{r: r, off: off, end: end, room: s.room, buf: s.room[:0:block]}
+	return s
+}
+
+// scanners keeps the buffers of look-ups.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+func (s *scanner) release() {
+	if cap(s.room) <= peekBlock {
+		*s = scanner{room: s.room}
+		scanners.Put(s)
+	}
 }
 
 // next returns the next line without its end, and its offset. The bytes are valid
