@@ -76,7 +76,7 @@ func demangled(raw string) (short, full string, ok bool) {
 		return "", "", false
 	}
 	short, err = demangle.ToString(raw, demangle.MaxLength(maxItanium), demangle.NoParams, demangle.NoEnclosingParams)
-	if err != nil {
+	if err != nil || short == "" || full == "" {
 		return "", "", false
 	}
 	short, full = split(short, full)
