@@ -69,6 +69,7 @@ type Walker struct {
 	trap    [0x190]byte     // scratch for a KTRAP_FRAME
 	frame   []Frame         // scratch for the walk under way
 
+	x86      x86State
 	unproven int // scan frames in a row that no code bytes confirmed
 	effort   int // what is left of reentryEffort in this walk
 	settling int // steps until a searched frame register is beyond doubt

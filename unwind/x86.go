@@ -19,10 +19,16 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 	if stop, end := w.bounds(f, opt); end {
 		return stop, false
 	}
+	if f.Trust == TrustContext {
+		w.x86.budget = maxSimulations
+	}
 	if f.exact() && f.IP < lowestEIP {
 		return w.stepNullCall86(regs, f, opt)
 	}
 	if g, ok := w.frameless86(f, opt); ok {
+		return w.take86(regs, f, g)
+	}
+	if g, ok := w.stepSimulated(f, opt); ok {
 		return w.take86(regs, f, g)
 	}
 	g, stop := w.followEBP(f, opt)
@@ -32,7 +38,7 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 	case StopEndOfStack:
 		return stop, false
 	}
-	return w.stepScan(regs, f, opt, stop)
+	return w.scan86(regs, f, opt, stop)
 }
 
 func (w *Walker) take86(regs *dump.Registers, f *Frame, g guess) (Stop, bool) {
@@ -178,5 +184,5 @@ func (w *Walker) stepNullCall86(regs *dump.Registers, f *Frame, opt *Options) (S
 		g.trust, g.detail = TrustScan, g.detail+"; no code bytes to prove the call"
 		return w.take86(regs, f, g)
 	}
-	return w.stepScan(regs, f, opt, why)
+	return w.scan86(regs, f, opt, why)
 }
