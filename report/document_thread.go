@@ -38,8 +38,8 @@ type FrameJSON struct {
 	ChildSP         string            `json:"child_sp,omitempty"`
 	Module          string            `json:"module,omitempty"`
 	ModuleOffset    string            `json:"module_offset,omitempty"`
-	Function        string            `json:"function,omitempty"`
-	FunctionFull    string            `json:"function_full,omitempty"`
+	Function        string            `json:"function,omitempty" jsonschema_description:"qualified name without arguments"`
+	FunctionFull    string            `json:"function_full,omitempty" jsonschema_description:"the whole declaration, where it is known and says more than function"`
 	FunctionOffset  string            `json:"function_offset,omitempty"`
 	File            string            `json:"file,omitempty"`
 	Line            *uint32           `json:"line,omitempty"`

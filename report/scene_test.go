@@ -131,6 +131,7 @@ func crash32Incident() *triage.Incident {
 	regs.Set(dump.RegEFlags, 0x10246)
 	f0 := frame(0x12fe84, 0x40429e, app, "CrashFunction", 0xe, unwind.MethodContext)
 	f0.FP, f0.HasFP = 0x12fe88, true
+	f0.Name.Full = "void __cdecl CrashFunction(int *)"
 	f1 := frame(0x12fe90, 0x404200, app, "main", 0x50, unwind.MethodEBP)
 	f1.FP, f1.HasFP, f1.Trust = 0x12ff70, true, unwind.TrustFramePointer
 	f2 := frame(0x12ff78, 0x7c816fd7, kernel32, "", 0, unwind.MethodScan)

@@ -21,7 +21,7 @@ var (
 	imagesFlag = &cli.StringSliceFlag{Name: "images", Aliases: []string{"i"},
 		Usage: "look for .exe, .dll and .sys files in `DIR` and below it; may be repeated"}
 	symbolsFlag = &cli.StringSliceFlag{Name: "symbols", Aliases: []string{"s"},
-		Usage: "look for .pdb files in `DIR` and below it, and for images; may be repeated"}
+		Usage: "look for .pdb and .sym files in `DIR` and below it, and for images; may be repeated"}
 	threadFlag = &cli.StringFlag{Name: "thread", Aliases: []string{"t"}, Usage: "only the thread with this `ID`: 22816, 0x5920 or 3adc.5920"}
 	framesFlag = &cli.IntFlag{Name: "frames", Aliases: []string{"n"}, DefaultText: "all",
 		Usage: "walk at most `N` frames of each half of a stack"}
