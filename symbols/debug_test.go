@@ -110,6 +110,35 @@ func TestSymName(t *testing.T) {
 	}
 }
 
+// What a PDB's public symbols name is mangled, as *.publics.txt beside it has it;
+// what its other records name is not.
+func TestPDBName(t *testing.T) {
+	for file, names := range map[string]map[uint32]Name{
+		"inline-x64.pdb": {
+			0x3000: {Function: "shapes::Box::count", Full: "public: static int shapes::Box::count", Source: SourcePDB},
+			0x3008: {Function: "_fltused", Source: SourcePDB},
+		},
+		"inline-x86.pdb": {
+			0x2000: {Function: "shapes::Box::`vftable'", Full: "const shapes::Box::`vftable'", Source: SourcePDB},
+			0x3008: {Function: "_fltused", Source: SourcePDB}, // __fltused there
+		},
+	} {
+		b, err := os.ReadFile("pdb/testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := openPDB(bytes.NewReader(b), int64(len(b)), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rva, want := range names {
+			if got, ok := d.Name(rva, rva); !ok || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %#x: %+v, want %+v", file, rva, got, want)
+			}
+		}
+	}
+}
+
 func TestPDBKey(t *testing.T) {
 	if got := PDBKey(appIdentity); got != "30BE4E48D1D84E3E961D1A7E3B6B1F1B2A" {
 		t.Error(got)

@@ -95,6 +95,16 @@ func TestNameOfOneSource(t *testing.T) {
 	}
 }
 
+// An export that is mangled is shown readable.
+func TestNameOfMangled(t *testing.T) {
+	im := openImage(t, &fixtures.Image{Name: "cpp.dll", Base: 0x180000000, SizeOfImage: 0x4000,
+		Functions: []*fixtures.Function{{Name: "?run@Job@app@@QEAAHPEBD@Z", RVA: 0x1000, Size: 0x40, Leaf: true}}})
+	want := Name{Function: "app::Job::run", Full: "public: int __cdecl app::Job::run(char const *)", Offset: 4, Source: SourceExport}
+	if got := NameOf(im, 0x1004, 0x1004); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func FuzzNameOf(f *testing.F) {
 	for _, rva := range []uint32{0x1008, 0x1130, 0x2210, 0x2310, 0x2390, 0x2508, 0x3500} {
 		f.Add(nameImage().File(), rva, uint32(1))
