@@ -7,21 +7,21 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"dumptriage/dump"
 	"dumptriage/pdata"
 )
 
 const (
-	pageSize     = 0x1000
-	maxImage     = 1 << 30
-	machineAMD64 = 0x8664
-	entrySize    = 12 // of the exception directory
+	pageSize = 0x1000
+	maxImage = 1 << 30
 )
 
 // image is a PE image and its function table.
 type image struct {
 	pe      *pdata.Image
+	arch    dump.Arch
 	base    uint64 // preferred
 	size    int
 	entries []pdata.RuntimeFunction
@@ -38,8 +38,9 @@ func openImage(path string) (*image, error) {
 		return nil, err
 	}
 	im := &image{pe: pe, size: int(pe.Identity().SizeOfImage+pageSize-1) &^ (pageSize - 1)}
-	if pe.Identity().Machine != machineAMD64 || im.size > maxImage {
-		return nil, fmt.Errorf("%s is not an x64 image of a size that can be emulated", path)
+	im.arch = dump.ArchOfMachine(pe.Identity().Machine)
+	if im.arch != dump.AMD64 && im.arch != dump.ARM64 || im.size > maxImage {
+		return nil, fmt.Errorf("%s is not an x64 or ARM64 image of a size that can be emulated", path)
 	}
 	im.goCode = bytes.Contains(b, []byte("\x00runtime.morestack_noctxt\x00"))
 	return im, im.readHeaders()
@@ -66,6 +67,11 @@ func (im *image) readHeaders() error {
 	}
 	table := make([]byte, size)
 	n, _ = im.pe.ReadRVA(table, rva)
+	if im.arch == dump.ARM64 {
+		im.readARM64Entries(table[:n])
+		return nil
+	}
+	const entrySize = 12
 	for b := range slices.Chunk(table[:n], entrySize) {
 		if len(b) < entrySize {
 			break
@@ -152,11 +158,13 @@ func newProcess(m *machine, im *image) (*process, error) {
 		}
 		from = rva + pageSize
 	}
-	for i := range p.caller {
-		p.caller[i] = 0xcc
+	trap, call := "\xcc", "\xe8\x00\x00\x00\x00"
+	if im.arch == dump.ARM64 {
+		trap, call = "\x00\x00\x20\xd4", "\x00\x00\x00\x94" // brk #0; bl
 	}
+	copy(p.caller, strings.Repeat(trap, pageSize/len(trap)))
 	for _, to := range []int{returnTo, outerReturn} { // calls that are to be returned to
-		copy(p.caller[to-callBase-5:], "\xe8\x00\x00\x00\x00\x90")
+		copy(p.caller[to-callBase-len(call):], call)
 	}
 	return p, m.watch(stackBase, stackSize, dataBase+dataSize/2)
 }

@@ -34,7 +34,7 @@ func Open(path string) (*Oracle, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMachine()
+	m, err := newMachine(im.arch)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Open(path string) (*Oracle, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Oracle{im: im, m: m, p: p, w: unwind.New(p, dump.AMD64), filler: make([]byte, stackSize)}
+	o := &Oracle{im: im, m: m, p: p, w: unwind.New(p, im.arch), filler: make([]byte, stackSize)}
 	fill := rand.NewChaCha8([32]byte{1})
 	_, _ = fill.Read(o.filler)
 	copy(p.stack, o.filler)
@@ -57,16 +57,16 @@ func (o *Oracle) Entries() int { return len(o.im.entries) }
 // answer.
 func (o *Oracle) Check(i int, limits Limits) *Function {
 	rf := o.im.entries[i]
-	info, ok := o.im.enterable(rf)
-	if !ok {
+	execute, undescribed := o.runner(rf)
+	if execute == nil {
 		return nil
 	}
 	o.rng = rand.New(rand.NewPCG(uint64(rf.Begin), 1))
 	o.visited, o.wrong = map[uint32]bool{}, map[uint32]bool{}
-	o.res = &Function{Begin: rf.Begin, Undescribed: info.Handler != 0 && len(info.Codes) == 0}
+	o.res = &Function{Begin: rf.Begin, Undescribed: undescribed}
 	for idle := 0; o.res.Runs < limits.Runs && idle < 2; o.res.Runs++ {
 		before := len(o.visited)
-		o.run(rf, info, limits.Steps)
+		execute(limits.Steps)
 		if len(o.visited) == before {
 			idle++
 		}
@@ -77,6 +77,22 @@ func (o *Oracle) Check(i int, limits Limits) *Function {
 	}
 	slices.Sort(o.res.Wrong)
 	return o.res
+}
+
+// runner returns what executes the function of an entry once, nil when a
+// function cannot be entered there.
+func (o *Oracle) runner(rf pdata.RuntimeFunction) (execute func(steps int), undescribed bool) {
+	if o.im.arch == dump.ARM64 {
+		if !o.im.enterableARM64(rf) {
+			return nil, false
+		}
+		return func(steps int) { o.runARM64(rf, steps) }, false
+	}
+	info, ok := o.im.enterable(rf)
+	if !ok {
+		return nil, false
+	}
+	return func(steps int) { o.run(rf, info, steps) }, info.Handler != 0 && len(info.Codes) == 0
 }
 
 // arrival says how the run came to an instruction.
@@ -131,13 +147,7 @@ func (r *run) enter(rf pdata.RuntimeFunction, info *pdata.UnwindInfo) {
 	}
 	r.randomVolatile()
 	r.regs[dump.RAX] = r.pointer()
-	for i := 0; i < dataSize; i += 8 {
-		word := uint64(dataBase + dataSize/2)
-		if i%64 == 56 {
-			word = 1
-		}
-		putWord(r.p.data[i:], word)
-	}
+	r.fillData()
 	if r.im.goCode {
 		r.goRegisters()
 	}
@@ -157,6 +167,17 @@ func (r *run) enter(rf pdata.RuntimeFunction, info *pdata.UnwindInfo) {
 	r.m.load()
 }
 
+// fillData makes what pointers point to mostly pointers again.
+func (o *Oracle) fillData() {
+	for i := 0; i < dataSize; i += 8 {
+		word := uint64(dataBase + dataSize/2)
+		if i%64 == 56 {
+			word = 1
+		}
+		putWord(o.p.data[i:], word)
+	}
+}
+
 // interrupted makes the caller one that an interrupt stopped, with the frame
 // that the processor pushes then.
 func (r *run) interrupted(errorCode bool) {
@@ -172,13 +193,13 @@ func (r *run) interrupted(errorCode bool) {
 }
 
 // cleanStack makes the stack what it was before the last run.
-func (r *run) cleanStack() {
-	low, high := r.m.dirty()
+func (o *Oracle) cleanStack() {
+	low, high := o.m.dirty()
 	low, high = max(low, stackBase), min(high, stackBase+stackSize)
 	if low < high {
-		copy(r.p.stack[low-stackBase:high-stackBase], r.filler[low-stackBase:])
+		copy(o.p.stack[low-stackBase:high-stackBase], o.filler[low-stackBase:])
 	}
-	copy(r.p.stack[entrySP-stackBase:], r.filler[entrySP-stackBase:])
+	copy(o.p.stack[entrySP-stackBase:], o.filler[entrySP-stackBase:])
 }
 
 func putWord(b []byte, v uint64) {
@@ -189,7 +210,7 @@ func putWord(b []byte, v uint64) {
 
 func (r *run) poke(va, v uint64) { putWord(r.p.stack[va-stackBase:], v) }
 
-func (r *run) pointer() uint64 { return dataBase + dataSize/2 + 8*r.rng.Uint64N(64) }
+func (o *Oracle) pointer() uint64 { return dataBase + dataSize/2 + 8*o.rng.Uint64N(64) }
 
 // randomVolatile gives the registers that carry arguments pointers.
 func (r *run) randomVolatile() {
@@ -324,24 +345,33 @@ func (r *run) classify(v verdict, rva uint32, rf pdata.RuntimeFunction, covered 
 	}
 }
 
-func (r *run) fail(v verdict, rva uint32, atCall bool) {
+func (o *Oracle) fail(v verdict, rva uint32, atCall bool) {
 	if v.wrong == "" || v.lost {
 		return
 	}
-	seen := r.wrong[rva]
-	r.wrong[rva] = true
-	if seen || len(r.res.Failures) == maxFailures {
+	seen := o.wrong[rva]
+	o.wrong[rva] = true
+	if seen || len(o.res.Failures) == maxFailures {
 		return
 	}
-	code := r.code(rva)
+	code := o.code(rva)
 	f := Failure{RVA: rva, Call: atCall, Wrong: v.wrong, Method: v.method.String(), Detail: v.detail, Code: fmt.Sprintf("% x", code[:min(len(code), 12)])}
-	if d := decode(code); d.op != 0 {
-		f.Text = x86asm.IntelSyntax(d.inst, uint64(rva), nil)
+	f.Text = o.disassemble(rva)
+	o.res.Failures = append(o.res.Failures, f)
+}
+
+func (o *Oracle) disassemble(rva uint32) string {
+	code := o.code(rva)
+	if o.im.arch == dump.ARM64 {
+		return textARM64(code)
 	}
-	r.res.Failures = append(r.res.Failures, f)
+	if d := decode(code); d.op != 0 {
+		return x86asm.IntelSyntax(d.inst, uint64(rva), nil)
+	}
+	return ""
 }
 
 // code returns the bytes at an RVA, as many as an instruction can have.
-func (r *run) code(rva uint32) []byte {
-	return r.p.code[rva:min(uint64(rva)+16, uint64(len(r.p.code)))]
+func (o *Oracle) code(rva uint32) []byte {
+	return o.p.code[rva:min(uint64(rva)+16, uint64(len(o.p.code)))]
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"dumptriage/dump"
 )
 
 func TestMain(m *testing.M) {
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) {
 // needEmulator skips tests of builds without it.
 func needEmulator(t *testing.T) {
 	t.Helper()
-	if _, err := newMachine(); errors.Is(err, ErrNotBuilt) {
+	if _, err := newMachine(dump.AMD64); errors.Is(err, ErrNotBuilt) {
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)

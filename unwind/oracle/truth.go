@@ -21,24 +21,26 @@ type truth struct {
 	xmm     [16][2]uint64
 	goCode  bool
 	machine bool // the caller was interrupted
-	// homes are the stack slots that took a preserved value since the entry,
-	// by the value, which is random and so stands for its register.
-	homes map[uint64][]uint64
+	homes
 }
 
+// homes are the stack slots that took a preserved value since the entry, by the
+// value, which is random and so stands for its register.
+type homes map[uint64][]uint64
+
 // note keeps in mind where the function put a preserved register.
-func (t *truth) note(p *process, va, size uint64) {
+func (h homes) note(p *process, va, size uint64) {
 	for at := va &^ 7; at < va+size; at += 8 {
 		v := p.word(at)
-		if slots, ok := t.homes[v]; ok && !slices.Contains(slots, at) {
-			t.homes[v] = append(slots, at)
+		if slots, ok := h[v]; ok && !slices.Contains(slots, at) {
+			h[v] = append(slots, at)
 		}
 	}
 }
 
 // watch starts to note where preserved registers go.
 func (t *truth) watch() {
-	t.homes = map[uint64][]uint64{}
+	t.homes = homes{}
 	for _, r := range preserved {
 		t.homes[t.gpr[r]] = nil
 	}
@@ -49,8 +51,8 @@ func (t *truth) watch() {
 
 // destroyed reports whether a preserved value was saved and every copy has been
 // overwritten since, as happens on paths that no real run takes.
-func (t *truth) destroyed(p *process, v uint64) bool {
-	slots := t.homes[v]
+func (h homes) destroyed(p *process, v uint64) bool {
+	slots := h[v]
 	return len(slots) > 0 && !slices.ContainsFunc(slots, func(at uint64) bool { return p.word(at) == v })
 }
 

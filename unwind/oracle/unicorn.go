@@ -11,7 +11,7 @@ package oracle
 enum { maxWrites = 64, maxPages = 200 };
 
 typedef struct {
-	uint64_t r[17]; // rax to r15 by the processor's numbering, rip
+	uint64_t r[33]; // rax to r15 by the processor's numbering, rip; or x0 to x30, sp, pc
 	uint64_t x[32]; // xmm0 to xmm15, low half first
 	uint64_t low, high; // stack written since the last reset
 	uint64_t writes;
@@ -20,6 +20,7 @@ typedef struct {
 	uint64_t pages;
 	uint64_t page[maxPages];
 	unsigned char fill[4096];
+	bool arm64;
 	uc_engine *uc;
 } machine;
 
@@ -51,15 +52,30 @@ static void onWrite(uc_engine *uc, uc_mem_type type, uint64_t va, int size, int6
 static int gprs[] = {UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_RBX, UC_X86_REG_RSP, UC_X86_REG_RBP, UC_X86_REG_RSI, UC_X86_REG_RDI,
 	UC_X86_REG_R8, UC_X86_REG_R9, UC_X86_REG_R10, UC_X86_REG_R11, UC_X86_REG_R12, UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15, UC_X86_REG_RIP};
 
+static int arm64gprs[] = {UC_ARM64_REG_X0, UC_ARM64_REG_X1, UC_ARM64_REG_X2, UC_ARM64_REG_X3, UC_ARM64_REG_X4, UC_ARM64_REG_X5, UC_ARM64_REG_X6, UC_ARM64_REG_X7,
+	UC_ARM64_REG_X8, UC_ARM64_REG_X9, UC_ARM64_REG_X10, UC_ARM64_REG_X11, UC_ARM64_REG_X12, UC_ARM64_REG_X13, UC_ARM64_REG_X14, UC_ARM64_REG_X15,
+	UC_ARM64_REG_X16, UC_ARM64_REG_X17, UC_ARM64_REG_X18, UC_ARM64_REG_X19, UC_ARM64_REG_X20, UC_ARM64_REG_X21, UC_ARM64_REG_X22, UC_ARM64_REG_X23,
+	UC_ARM64_REG_X24, UC_ARM64_REG_X25, UC_ARM64_REG_X26, UC_ARM64_REG_X27, UC_ARM64_REG_X28, UC_ARM64_REG_X29, UC_ARM64_REG_X30, UC_ARM64_REG_SP, UC_ARM64_REG_PC};
+
 static void fetch(machine *m) {
-	void *p[17];
+	void *p[33];
+	if (m->arm64) {
+		for (int i = 0; i < 33; i++) p[i] = &m->r[i];
+		uc_reg_read_batch(m->uc, arm64gprs, p, 33);
+		return;
+	}
 	for (int i = 0; i < 17; i++) p[i] = &m->r[i];
 	uc_reg_read_batch(m->uc, gprs, p, 17);
 	for (int i = 0; i < 16; i++) uc_reg_read(m->uc, UC_X86_REG_XMM0 + i, &m->x[2*i]);
 }
 
 static void store(machine *m) {
-	void *p[17];
+	void *p[33];
+	if (m->arm64) {
+		for (int i = 0; i < 33; i++) p[i] = &m->r[i];
+		uc_reg_write_batch(m->uc, arm64gprs, p, 33);
+		return;
+	}
 	for (int i = 0; i < 17; i++) p[i] = &m->r[i];
 	uc_reg_write_batch(m->uc, gprs, p, 17);
 	for (int i = 0; i < 16; i++) uc_reg_write(m->uc, UC_X86_REG_XMM0 + i, &m->x[2*i]);
@@ -73,11 +89,21 @@ static int step(machine *m, uint64_t pc) {
 }
 
 static void reset(machine *m, uint64_t gs) {
-	uint64_t flags = 0x202;
+	uint64_t flags = 0x202, vectors = 3 << 20; // of CPACR_EL1: vector instructions do not trap
 	while (m->pages) uc_mem_unmap(m->uc, m->page[--m->pages], 4096);
 	m->low = ~0ULL; m->high = 0; m->writes = 0;
+	if (m->arm64) {
+		uc_reg_write(m->uc, UC_ARM64_REG_CPACR_EL1, &vectors);
+		return;
+	}
 	uc_reg_write(m->uc, UC_X86_REG_GS_BASE, &gs);
 	uc_reg_write(m->uc, UC_X86_REG_EFLAGS, &flags);
+}
+
+static int openARM64(machine *m) {
+	m->arm64 = true;
+	int err = uc_open(UC_ARCH_ARM64, UC_MODE_ARM, &m->uc);
+	return err ? err : uc_ctl_set_cpu_model(m->uc, UC_CPU_ARM64_MAX);
 }
 
 static int forget(machine *m, uint64_t from, uint64_t to) { return uc_ctl_remove_cache(m->uc, from, to); }
@@ -93,6 +119,8 @@ import "C"
 import (
 	"fmt"
 	"unsafe"
+
+	"dumptriage/dump"
 )
 
 // machine is the emulated processor and its memory. Its registers are a copy:
@@ -101,10 +129,16 @@ type machine struct {
 	c *C.machine
 }
 
-// newMachine returns a processor in 64-bit mode without memory.
-func newMachine() (*machine, error) {
+// newMachine returns a processor in 64-bit mode, of x64 or ARM64, without memory.
+func newMachine(arch dump.Arch) (*machine, error) {
 	m := &machine{(*C.machine)(C.calloc(1, C.sizeof_machine))}
-	if err := C.uc_open(C.UC_ARCH_X86, C.UC_MODE_64, &m.c.uc); err != C.UC_ERR_OK {
+	var err C.uc_err
+	if arch == dump.ARM64 {
+		err = C.uc_err(C.openARM64(m.c))
+	} else {
+		err = C.uc_open(C.UC_ARCH_X86, C.UC_MODE_64, &m.c.uc)
+	}
+	if err != C.UC_ERR_OK {
 		return nil, fmt.Errorf("unicorn cannot be opened: %s", C.GoString(C.uc_strerror(err)))
 	}
 	return m, nil
@@ -141,6 +175,7 @@ func (m *machine) watch(stack uint64, size int, word uint64) error {
 	return nil
 }
 
+func (m *machine) arm64() *[33]uint64   { return (*[33]uint64)(unsafe.Pointer(&m.c.r)) }
 func (m *machine) gprs() *[17]uint64    { return (*[17]uint64)(unsafe.Pointer(&m.c.r)) }
 func (m *machine) xmms() *[16][2]uint64 { return (*[16][2]uint64)(unsafe.Pointer(&m.c.x)) }
 
@@ -155,7 +190,8 @@ func (m *machine) changed(va uint64, size int) {
 	C.forget(m.c, C.uint64_t(va), C.uint64_t(va)+C.uint64_t(size))
 }
 
-// reset drops the memory that appeared and sets the base of gs and the flags.
+// reset drops the memory that appeared and sets the base of gs and the flags,
+// where there are such.
 func (m *machine) reset(gs uint64) { C.reset(m.c, C.uint64_t(gs)) }
 
 // dirty is the range of the stack written to since the last reset.
