@@ -18,6 +18,8 @@ type Debug interface {
 	// Name names an address. Both are RVAs as for NameOf. False means that
 	// there is no name for it.
 	Name(lookup, ip uint32) (Name, bool)
+	// Damage is what could not be read so far.
+	Damage() []*dump.Error
 }
 
 // DebugState says what became of the search for a module's debug information.
@@ -28,7 +30,7 @@ const (
 	DebugNotNeeded DebugState = iota // no frame asked for it, or the module names none
 	DebugLoaded
 	DebugMissing
-	DebugMismatch // only files of other builds were found
+	DebugMismatch // only files of other builds were found; one is used when that is allowed
 )
 
 // debugFormat is a kind of file that debug information is found in.
@@ -36,6 +38,8 @@ type debugFormat struct {
 	name func(cv *dump.CodeView) string // of the file
 	key  func(cv *dump.CodeView) string // of its folder in a symbol store
 	open func(r io.ReaderAt, size int64, file string) (matcher, error)
+	// plain: servers have neither compressed files of the format nor pointers.
+	plain bool
 }
 
 // matcher is opened debug information that can prove whose it is.
@@ -54,45 +58,96 @@ var debugFormats = []debugFormat{
 	{
 		name: func(cv *dump.CodeView) string { return symName(dump.BaseName(cv.PDB)) },
 		key:  (*dump.CodeView).DebugID,
-		open: openSym,
+		open: openSym, plain: true,
 	},
 }
 
 // FindDebug returns the debug information that a module's debug identity names,
 // and the path of its file: the PDB of that GUID and age, else the Breakpad file
-// of that id. Files are found by name in the store's directories, flat or below a
-// folder named by the key.
+// of that id. Files are found by their key in the path's stores and servers, and by
+// name in its plain directories, flat or below a folder named by the key.
 func (s *Store) FindDebug(cv dump.CodeView) (Debug, string, DebugState) {
+	f := s.findDebug(cv)
+	return f.debug, f.file, f.state
+}
+
+// found is the outcome of a search for debug information.
+type found struct {
+	debug   Debug
+	file    string
+	state   DebugState
+	queries []*query
+}
+
+func (s *Store) findDebug(cv dump.CodeView) found {
 	if cv.PDB == "" || cv.DebugID() == "" {
-		return nil, "", DebugNotNeeded
+		return found{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.index()
-	state := DebugMissing
+	d := &debugSearch{store: s, cv: cv}
+	var queries []*query
 	for i := range debugFormats {
-		format := &debugFormats[i]
-		name := format.name(&cv)
-		for _, file := range keyFirst(s.byName[strings.ToLower(name)], format.key(&cv)) {
-			d, err := s.tryDebug(format, file, name, cv)
-			if err == nil {
-				return d, file, DebugLoaded
-			}
-			if e, ok := errors.AsType[*dump.Error](err); ok && e.Code == dump.Mismatch {
-				state = DebugMismatch
-			}
+		queries = append(queries, d.query(&debugFormats[i]))
+	}
+	file := s.search(queries...)
+	switch {
+	case file != "":
+		return found{d.debug, file, DebugLoaded, queries}
+	case d.other == "":
+		return found{state: DebugMissing, queries: queries}
+	case s.allowMismatch:
+		if debug, err := s.openDebug(d.otherFormat, d.other, cv, false); err == nil {
+			return found{debug, d.other, DebugMismatch, queries}
 		}
 	}
-	return nil, "", state
+	return found{state: DebugMismatch, queries: queries}
 }
 
-func (s *Store) tryDebug(format *debugFormat, file, name string, cv dump.CodeView) (Debug, error) {
-	f, err := input.Open(file, input.Options{Want: func(member string) bool { return strings.EqualFold(path.Base(member), name) }})
+// debugSearch is the search for one module's debug information.
+type debugSearch struct {
+	store       *Store
+	cv          dump.CodeView
+	debug       Debug
+	other       string // the first file of another build
+	otherFormat *debugFormat
+}
+
+func (d *debugSearch) query(format *debugFormat) *query {
+	key := format.fileKey(&d.cv)
+	return &query{
+		keys: []FileKey{key}, names: []string{strings.ToLower(key.Name)}, id: key.ID, maxSize: maxDebugSize, plain: format.plain,
+		use: func(file string) (err error) {
+			d.debug, err = d.store.openDebug(format, file, d.cv, true)
+			if e, ok := errors.AsType[*dump.Error](err); ok && e.Code == dump.Mismatch && d.other == "" {
+				d.other, d.otherFormat = file, format
+			}
+			return err
+		},
+		verify: func(r io.ReaderAt, size int64, file string) error {
+			m, err := format.open(r, size, file)
+			if err == nil {
+				err = m.Matches(d.cv)
+			}
+			return err
+		},
+	}
+}
+
+// fileKey is where a store files a module's debug information of the format.
+func (f *debugFormat) fileKey(cv *dump.CodeView) FileKey {
+	return FileKey{Dir: dump.BaseName(cv.PDB), ID: f.key(cv), Name: f.name(cv)}
+}
+
+// openDebug opens a file, and unless another build is wanted refuses that.
+func (s *Store) openDebug(format *debugFormat, file string, cv dump.CodeView, same bool) (Debug, error) {
+	name := format.name(&cv)
+	f, err := input.Open(file, input.Options{Want: func(member string) bool { return sameName(member, name) }})
 	if err != nil {
 		return nil, err
 	}
 	d, err := format.open(f, f.Size(), file)
-	if err == nil {
+	if err == nil && same {
 		err = d.Matches(cv)
 	}
 	if err != nil {

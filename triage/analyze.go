@@ -12,10 +12,15 @@ import (
 
 // Options steer an analysis. The zero value is usable.
 type Options struct {
-	Images    []string // directories to look for images in, in order
-	Frames    int      // cap per half, 0 for the default
-	Thread    *uint32  // walk only the thread with this id
-	HashLimit int64    // inputs up to this size are hashed, 0 for DefaultHashLimit
+	Images []string // directories to look for images in, in order
+	// Symbols says where images and symbols are looked for behind Images.
+	Symbols symbols.Path
+	// Store says how: what reaches servers, and whether symbols of another build
+	// will do.
+	Store     symbols.StoreOptions
+	Frames    int     // cap per half, 0 for the default
+	Thread    *uint32 // walk only the thread with this id
+	HashLimit int64   // inputs up to this size are hashed, 0 for DefaultHashLimit
 	// Explain, with Thread, asks how one frame was found.
 	Explain *ExplainFrame
 	// Progress, when set, is told how many of the threads are walked.
@@ -44,7 +49,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	if opt.HashLimit == 0 {
 		opt.HashLimit = DefaultHashLimit
 	}
-	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel, store: symbols.NewStore(opt.Images)}
+	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel, store: symbols.NewPathStore(append(symbols.DirPath(opt.Images...), opt.Symbols...), opt.Store)}
 	defer a.store.Close()
 	if user != nil && kernel != nil {
 		p, err := pair(user, kernel, how)
@@ -269,6 +274,7 @@ func (a *analysis) collect() {
 		if w != nil {
 			a.inc.Modules = append(a.inc.Modules, w.space.mods...)
 			a.inc.Missing = append(a.inc.Missing, w.space.missingImages()...)
+			a.inc.Errors = append(a.inc.Errors, w.space.debugDamage()...)
 		}
 	}
 	for _, d := range []*Dump{a.user, a.kernel} {

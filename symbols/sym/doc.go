@@ -22,9 +22,10 @@
 //
 // Every byte is untrusted. A record that cannot be read is left out and counted
 // in Damage; lines, records per function, inline chains and rules have caps. The
-// index is no larger than 1.3 times the file. Being text, the records are split
-// by this package and not by a cursor; numbers are checked against their width.
-// Errors are *dump.Error.
+// index takes 16 bytes a record, which in a file of the shortest records is a
+// small multiple of its size. Being text, the records are split by this package
+// and not by a cursor; numbers are checked against their width. Errors are
+// *dump.Error.
 //
 // # Addresses
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -175,4 +176,20 @@ func FuzzDemangle(f *testing.F) {
 		}
 		_ = Undecorate(name, true)
 	})
+}
+
+// Names may be demangled by several goroutines at once.
+func TestConcurrent(t *testing.T) {
+	facts := readFacts(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for _, f := range facts {
+				if got, _ := Demangle(f.mangled, Options{}); got != f.want {
+					t.Errorf("%s: %s", f.mangled, got)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
