@@ -17,7 +17,9 @@
 // the letter, but for this: a repeated anonymous namespace is written out as the
 // first one is, where llvm-undname writes its hash; adjusting thunks of private
 // functions are virtual as all others are; and a few more names are understood
-// (auto results, handles of C++/CLI, types local to a function in descriptors).
+// (auto results, 128-bit integers, handles of C++/CLI, types local to a function
+// in descriptors). Template arguments that are floating-point numbers or objects,
+// as C++20 has them, are not.
 //
 // # Trust
 //

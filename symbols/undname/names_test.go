@@ -49,6 +49,7 @@ func TestDemangleBeyondLLVM(t *testing.T) {
 		{"?f@?A0x1234@@YAXUB@1@@Z", "void __cdecl `anonymous namespace'::f(struct `anonymous namespace'::B)"},
 		{"?f@@YA?A_PXZ", "auto __cdecl f(void)"},
 		{"?f@@YA?A_TXZ", "decltype(auto) __cdecl f(void)"},
+		{"?f@@YAX_L_M@Z", "void __cdecl f(__int128, unsigned __int128)"},
 		{"?f@@YAXPE$AAVB@@@Z", "void __cdecl f(class B ^)"},
 		{"?f@@YAXAE$AAVB@@@Z", "void __cdecl f(class B %)"},
 		{".?AUL@?1??f@@YAXXZ@", "struct `void __cdecl f(void)'::`2'::L `RTTI Type Descriptor Name'"},

@@ -21,7 +21,7 @@ var primitives = [256]string{
 // primitives2 are the built-in types that have an underscore before the letter.
 var primitives2 = [256]string{
 	'N': "bool", 'J': "__int64", 'K': "unsigned __int64", 'W': "wchar_t", 'Q': "char8_t", 'S': "char16_t", 'U': "char32_t",
-	'P': "auto", 'T': "decltype(auto)",
+	'P': "auto", 'T': "decltype(auto)", 'L': "__int128", 'M': "unsigned __int128", // as MSVC and clang write them
 }
 
 // operators are the special names "?X".
