@@ -28,23 +28,42 @@ const maxUnread = 4
 // pipe or device may never end.
 const notFile = fs.ModeDir | fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice
 
-// Store finds images in directories. Directories are walked once, on the first
-// search, and only files whose name matches are opened, so naming a large
-// symbol store costs its directory listing. It is safe for concurrent use.
+// Store finds images and debug information in the places of a symbol path. Plain
+// directories are walked once, when nothing is found by its key, and only files
+// whose name matches are opened, so naming a large symbol store costs its
+// directory listing. It is safe for concurrent use.
 type Store struct {
-	dirs []string
+	path          Path
+	fetcher       Fetcher
+	allowMismatch bool
 
 	mu      sync.Mutex
 	indexed bool
 	full    bool
-	unread  []string            // folders that could not be listed, with the reason
+	unread  []Attempt           // folders that could not be listed, with the reason
 	byName  map[string][]string // lower-case base name to paths, in walking order
 	open    []io.Closer
 	builds  map[string]pdata.Identity // of the files that were opened and refused
 }
 
-// NewStore returns a store over directories, searched in order and recursively.
-func NewStore(dirs []string) *Store { return &Store{dirs: slices.Clone(dirs)} }
+// StoreOptions say how a store finds what its path names.
+type StoreOptions struct {
+	// Fetcher reaches the servers of the path; nil means that none is asked.
+	Fetcher Fetcher
+	// AllowMismatch makes FindDebug return debug information of another build
+	// when there is none of the right one, with the state DebugMismatch. Images
+	// of another build are never used.
+	AllowMismatch bool
+}
+
+// NewStore returns a store over plain directories, searched in order and
+// recursively.
+func NewStore(dirs []string) *Store { return NewPathStore(DirPath(dirs...), StoreOptions{}) }
+
+// NewPathStore returns a store over a symbol path.
+func NewPathStore(path Path, opt StoreOptions) *Store {
+	return &Store{path: slices.Clone(path), fetcher: opt.Fetcher, allowMismatch: opt.AllowMismatch}
+}
 
 // Close closes the image files that were opened.
 func (s *Store) Close() error {
@@ -65,23 +84,34 @@ func (s *Store) Close() error {
 func (s *Store) Find(m *dump.Module) (*pdata.Image, string, *Missing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.index()
-	miss := &Missing{Module: m, Key: Key(m), Tried: slices.Concat(s.dirs, s.unread)}
-	for _, name := range m.FileNames() {
-		for _, path := range keyFirst(s.byName[name], miss.Key) {
-			im, err := s.try(path, m)
-			if err == nil {
-				return im, path, nil
-			}
-			if miss.Reason == "" {
-				miss.Reason = err.Error()
-			}
+	var im *pdata.Image
+	q := s.imageQuery(m, &im)
+	if file := s.search(q); file != "" {
+		return im, file, nil
+	}
+	return nil, "", &Missing{Module: m, Key: q.id, Tried: tried(q), Reason: q.reason}
+}
+
+// imageQuery is the search for a module's image, which is put into im.
+func (s *Store) imageQuery(m *dump.Module, im **pdata.Image) *query {
+	q := &query{names: m.FileNames(), id: Key(m), maxSize: int64(min(m.Size, math.MaxUint32)) + overlay}
+	if q.id != "" {
+		for _, name := range q.names {
+			q.keys = append(q.keys, FileKey{Dir: name, ID: q.id, Name: name})
 		}
 	}
-	if miss.Reason == "" && s.full {
-		miss.Reason = fmt.Sprintf("the directories hold more than %d files; the rest was not looked at", maxIndexed)
+	q.use = func(file string) (err error) {
+		*im, err = s.try(file, m)
+		return err
 	}
-	return nil, "", miss
+	q.verify = func(r io.ReaderAt, size int64, file string) error {
+		id, err := pdata.ReadIdentity(r, size)
+		if err == nil && !proves(id, m) {
+			err = refusal(file, id, m)
+		}
+		return err
+	}
+	return q
 }
 
 // Key is the symbol-store key of a module's image: TimeDateStamp in eight
@@ -100,7 +130,11 @@ func (s *Store) index() {
 	s.indexed = true
 	s.byName = map[string][]string{}
 	count := 0
-	for _, dir := range s.dirs {
+	for _, e := range s.path {
+		if !e.Plain {
+			continue
+		}
+		dir := e.Stores[0]
 		// A link is followed where the user names it, not within the tree,
 		// where it could lead round in circles.
 		root, err := filepath.EvalSymlinks(dir)
@@ -139,7 +173,7 @@ func leadsToFile(link string) bool {
 func (s *Store) unlisted(err error) {
 	var pe *fs.PathError
 	if errors.As(err, &pe) && len(s.unread) < maxUnread {
-		s.unread = append(s.unread, fmt.Sprintf("%s (cannot be read: %v)", pe.Path, pe.Err))
+		s.unread = append(s.unread, Attempt{Place: pe.Path, Result: "cannot be read: " + pe.Err.Error()})
 	}
 }
 

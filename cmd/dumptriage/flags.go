@@ -21,7 +21,7 @@ var (
 	imagesFlag = &cli.StringSliceFlag{Name: "images", Aliases: []string{"i"},
 		Usage: "look for .exe, .dll and .sys files in `DIR` and below it; may be repeated"}
 	symbolsFlag = &cli.StringSliceFlag{Name: "symbols", Aliases: []string{"s"},
-		Usage: "look for .pdb and .sym files in `DIR` and below it, and for images; may be repeated"}
+		Usage: "look for .pdb and .sym files, and for images, in `PATH`: a folder, or a symbol path such as srv*cache*https://server; may be repeated"}
 	threadFlag = &cli.StringFlag{Name: "thread", Aliases: []string{"t"}, Usage: "only the thread with this `ID`: 22816, 0x5920 or 3adc.5920"}
 	framesFlag = &cli.IntFlag{Name: "frames", Aliases: []string{"n"}, DefaultText: "all",
 		Usage: "walk at most `N` frames of each half of a stack"}
@@ -32,19 +32,6 @@ var (
 
 // hashAll is a size limit that no file reaches.
 const hashAll = 1 << 62
-
-func imageDirs(c *cli.Context) ([]string, error) {
-	dirs := append(c.StringSlice(imagesFlag.Name), c.StringSlice(symbolsFlag.Name)...)
-	for _, d := range dirs {
-		switch st, err := os.Stat(d); {
-		case err != nil:
-			return nil, usagef("%s is not a directory", d)
-		case !st.IsDir():
-			return nil, usagef("%s is a file; --images wants the folder that holds it", d)
-		}
-	}
-	return dirs, nil
-}
 
 // threadID reads --thread: an id, or pid.tid as the text output writes it.
 func threadID(c *cli.Context) (*uint32, error) {

@@ -31,6 +31,10 @@ func description() string {
 	for _, s := range exitStatuses {
 		fmt.Fprintf(&b, "  %-3d  %s\n", s.status, s.meaning)
 	}
+	b.WriteString("\nEnvironment:\n")
+	for _, v := range environment {
+		fmt.Fprintf(&b, "  %-26s %s\n", v.name, v.does)
+	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 

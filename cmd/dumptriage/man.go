@@ -58,7 +58,10 @@ func manPage(app *cli.App) string {
 	for _, s := range exitStatuses {
 		line(".TP\n.B %d\n%s.", s.status, roff(capital(s.meaning)))
 	}
-	line(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nWhen set to anything, there is no colour unless \\fB\\-\\-color always\\fR asks for it.")
+	line(".SH ENVIRONMENT")
+	for _, v := range environment {
+		line(".TP\n.B %s\n%s.", roff(v.name), roff(capital(v.does)))
+	}
 	line(".SH EXAMPLES")
 	for _, e := range examples {
 		line(".TP\n.B %s\n%s.", roff(e.command), roff(capital(e.does)))

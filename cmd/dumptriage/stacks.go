@@ -19,7 +19,7 @@ func stacksCommand() *cli.Command {
 		Description: "Walks every thread of a user dump, a kernel dump, or both. X.Kernel.dmp beside X.dmp\n" +
 			"is found by itself. x64 stacks need the images of the modules on them: a full-memory\n" +
 			"dump holds them, for others name their folders with --images.",
-		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, offlineFlag, mismatchFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
 		Action: runStacks,
 	}
 }
@@ -38,7 +38,7 @@ func runStacks(c *cli.Context) error {
 // line and what more sets; done closes the files.
 func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Incident, opt report.Options, done func(), err error) {
 	var topt triage.Options
-	if topt.Images, err = imageDirs(c); err != nil {
+	if err = setSymbols(c, &topt); err != nil {
 		return nil, opt, nil, err
 	}
 	if topt.Thread, err = threadID(c); err != nil {

@@ -1,0 +1,134 @@
+package symbols
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Attempt is one place that was asked for a file.
+type Attempt struct {
+	Place  string // directory or address of the server
+	Path   string // file or URL that was asked for, "" when a directory was searched
+	Result string // what came of it, "" when there was nothing
+}
+
+// String gives the place and what came of it, without the path: so that all that
+// was missed at one place reads alike.
+func (a Attempt) String() string {
+	if a.Result == "" {
+		return a.Place
+	}
+	return a.Place + " (" + a.Result + ")"
+}
+
+// query is a search for one file.
+type query struct {
+	keys    []FileKey
+	names   []string // in lower case, for the index of plain directories
+	id      string   // of the folder whose files come first
+	maxSize int64    // of the unpacked file
+	plain   bool     // servers of its kind have neither compressed files nor pointers
+	// verify proves that content is what is looked for.
+	verify func(r io.ReaderAt, size int64, file string) error
+	// use opens a file that is, and keeps it.
+	use func(file string) error
+
+	attempts []Attempt
+	reason   string // why the first candidate was refused
+}
+
+func (q *query) note(a Attempt) {
+	if !slices.Contains(q.attempts, a) {
+		q.attempts = append(q.attempts, a)
+	}
+}
+
+func (q *query) refuse(err error) {
+	if q.reason == "" {
+		q.reason = err.Error()
+	}
+}
+
+// search looks for a file of the first query that has one on disk: by its key in
+// every directory, then in the index of the plain ones. Servers come last.
+func (s *Store) search(queries ...*query) string {
+	for _, q := range queries {
+		if file := s.byKey(q); file != "" {
+			return file
+		}
+		if file := s.byIndex(q); file != "" {
+			return file
+		}
+	}
+	for _, q := range queries {
+		if file := s.fromServers(q); file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// byKey looks into the trees of stores.
+func (s *Store) byKey(q *query) string {
+	for _, e := range s.path {
+		for i, dir := range e.Stores {
+			if IsURL(dir) {
+				continue
+			}
+			q.note(Attempt{Place: dir})
+			for _, key := range q.keys {
+				files, notes := inTree(dir, key)
+				for _, note := range notes {
+					q.note(Attempt{Place: dir, Path: key.String(), Result: note})
+				}
+				for _, file := range files {
+					err := q.use(file)
+					if err == nil {
+						s.keepNear(e, i, key, file, q)
+						return file
+					}
+					q.refuse(err)
+					s.quarantine(e, i, file, err)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// byIndex looks for files of the name anywhere below the plain directories.
+func (s *Store) byIndex(q *query) string {
+	s.index()
+	for _, note := range s.unread {
+		q.note(note)
+	}
+	for _, name := range q.names {
+		for _, indexed := range []string{name, compressedName(name)} {
+			for _, file := range keyFirst(s.byName[indexed], q.id) {
+				err := q.use(file)
+				if err == nil {
+					return file
+				}
+				q.refuse(err)
+			}
+		}
+	}
+	if q.reason == "" && s.full {
+		q.reason = fmt.Sprintf("the directories hold more than %d files; the rest was not looked at", maxIndexed)
+	}
+	return ""
+}
+
+// tried lists the attempts of queries as text, each once.
+func tried(queries ...*query) []string {
+	var out []string
+	for _, q := range queries {
+		for _, a := range q.attempts {
+			if text := a.String(); !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
+	return out
+}
