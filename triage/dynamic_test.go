@@ -191,17 +191,17 @@ func TestDynamicHandlerOnly(t *testing.T) {
 // Tables may overlap; the one that has an entry counts.
 func TestDynamicOverlap(t *testing.T) {
 	m := pages{tableVA: make([]byte, 0x100)}
-	put32(m[tableVA], 0, 0x100, 0x200, 0x8000)
-	put32(m[tableVA], 12, 0x800, 0x900, 0x8000)
+	put32(m[tableVA], 0, 0x800, 0x900, 0x8000)
+	put32(m[tableVA], 12, 0x500, 0x580, 0x8000)
 	s := newSpace(stub{mem: m}, symbols.NewStore(nil))
 	d := s.dynamic
 	d.opened = true
-	for i, r := range [][2]uint64{{jitBase, jitBase + 0x10000}, {jitBase + 0x400, jitBase + 0x1000}} {
+	for i, r := range [][2]uint64{{jitBase, jitBase + 0x10000}, {jitBase + 0x400, jitBase + 0x600}} {
 		d.tables = append(d.tables, &dynamicTable{owner: d, min: r[0], max: r[1], base: jitBase, count: 1, entries: memoryEntries{m, tableVA + 12*uint64(i)}})
 	}
 	slices.Reverse(d.tables)
 	d.finish()
-	for va, begin := range map[uint64]uint32{jitBase + 0x180: 0x100, jitBase + 0x880: 0x800} {
+	for va, begin := range map[uint64]uint32{jitBase + 0x540: 0x500, jitBase + 0x880: 0x800} {
 		table, base, _ := s.DynamicTable(va)
 		if table == nil {
 			t.Errorf("%#x: no table", va)

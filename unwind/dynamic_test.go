@@ -103,6 +103,33 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
+// One frame alone proves nothing: any two words look like a saved rbp and a
+// return address.
+func TestReentryAlone(t *testing.T) {
+	d, w := jitScene()
+	d.poke(sp0+0x38, jitPage+0x55)
+	d.poke(sp0+0x80, sp0+0xc0, d.callAt(0x1540))
+	for _, f := range w.Walk(at(noImageBase+0x2000, sp0), stackBounds).Frames {
+		if f.Trust == TrustCFIScan {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// A function that by its unwind data takes no stack has called nothing: it
+// would have had to make room for the callee's parameters.
+func TestFramelessIsNoCaller(t *testing.T) {
+	s := bare()
+	jit := newSpace(0x1000)
+	jit.image.noBytes = true
+	jit.function(textRVA, textRVA+0x100, []byte{1, 0, 0, 0}, nil)
+	s.poke(sp0+0x10, jitPage+0x55, s.callAt(0x1540))
+	st := newWalker(dynamicSpace{s, jit.image}, dump.AMD64, s.walker().find).Walk(at(noImageBase+0x2000, sp0), stackBounds)
+	if len(st.Frames) < 2 || st.Frames[1].IP != imageBase+0x1540 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // A pointer into code made at run time from which a walk would end is no return
 // address: no thread begins there.
 func TestNoThreadBeginsInJIT(t *testing.T) {
