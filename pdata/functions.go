@@ -80,6 +80,20 @@ func (im *Image) HasFunctionTable() bool {
 	return im.firstThere
 }
 
+// LacksFunctionTable reports whether the image's headers tell of a function
+// table, x64's or ARM64's, of which nothing can be read: as where a dump holds
+// little more of an image than its first page.
+func (im *Image) LacksFunctionTable() bool {
+	switch im.h.id.Machine {
+	case machineAMD64:
+		return im.hasDirectory() && !im.HasFunctionTable()
+	case machineARM64:
+		d := im.h.dirs[dirException]
+		return d.rva != 0 && d.size >= arm64EntryLen && !im.HasARM64Table()
+	}
+	return false
+}
+
 func (im *Image) openTable() {
 	t := &im.functions
 	if !im.hasDirectory() {

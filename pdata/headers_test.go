@@ -166,6 +166,48 @@ func TestDirectoryCount(t *testing.T) {
 	}
 }
 
+// An image of which a dump holds the first page alone tells of a table that
+// cannot be read; that is not the same as having none.
+func TestLacksFunctionTable(t *testing.T) {
+	for machine, want := range map[uint16]bool{0x8664: true, 0xaa64: true, 0x14c: false} {
+		p := withTable(info, 0x1010, 0x1020, 0x4000)
+		p.machine = machine
+		mem := mapImage(p.bytes(), 0x10000)
+		whole, err := OpenMapped(mem, 0x10000, "whole")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := OpenMapped(firstPage{mem, 0x10000}, 0x10000, "first page")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole.LacksFunctionTable() || first.LacksFunctionTable() != want {
+			t.Errorf("machine %#x: whole %v, first page %v", machine, whole.LacksFunctionTable(), first.LacksFunctionTable())
+		}
+		p.dirs[3] = [2]uint32{}
+		if p.open(t).LacksFunctionTable() {
+			t.Errorf("machine %#x: an image without a directory lacks it", machine)
+		}
+	}
+}
+
+// firstPage is memory of which only the page at base is there.
+type firstPage struct {
+	dump.Memory
+	base uint64
+}
+
+func (m firstPage) ReadAt(p []byte, va uint64) (int, error) {
+	n := 0
+	if va >= m.base && va < m.base+pageSize {
+		n = int(min(uint64(len(p)), m.base+pageSize-va))
+		if n, err := m.Memory.ReadAt(p[:n], va); err != nil || n == len(p) {
+			return n, err
+		}
+	}
+	return n, &dump.MemoryError{VA: va + uint64(n), Size: len(p) - n}
+}
+
 // An optional header with room for three directories: what follows is the
 // section table, here with a name that would make a fine fourth directory.
 func TestDirectoriesEndWithTheOptionalHeader(t *testing.T) {

@@ -91,6 +91,7 @@ type target struct {
 	machine bool   // by a machine frame
 	user    bool   // a machine frame of ring 3 that ends the kernel half
 	presume bool   // by unwind data that is not in the dump
+	guessed bool   // by code that was run on from a place that is itself a guess
 	detail  string // remark for the frame
 }
 

@@ -37,6 +37,7 @@ func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop
 	}
 	if t, ok := w.returning(regs, f, opt); ok {
 		t.detail = why.Detail + "; the code here is the function's end"
+		t.guessed = f.Trust == TrustScan
 		return w.land(regs, f, opt, t, Stop{})
 	}
 	if w.rbpAllowed(f) {

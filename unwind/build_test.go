@@ -39,6 +39,7 @@ type fakeImage struct {
 	infos   map[uint32][]byte
 	noTable bool
 	noBytes bool
+	partial bool // the headers tell of a table that is not there
 }
 
 const textRVA = 0x1000
@@ -55,6 +56,8 @@ func (im *fakeImage) Executable(rva uint32) bool {
 }
 
 func (im *fakeImage) HasFunctionTable() bool { return !im.noTable }
+
+func (im *fakeImage) LacksFunctionTable() bool { return im.partial }
 
 func (im *fakeImage) Lookup(rva uint32) (pdata.RuntimeFunction, bool, error) {
 	for _, rf := range im.table {

@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"errors"
+	"fmt"
 
 	"dumptriage/dump"
 )
@@ -225,6 +226,9 @@ const presumed = "the unwind data of this code is not in the dump; by its extent
 // its remark why not fully.
 func (w *Walker) trustOf(t *target) Trust {
 	trust := TrustCFI
+	if t.guessed {
+		trust = TrustCFIScan
+	}
 	if t.presume {
 		trust, t.detail = TrustFramePointer, presumed
 	}
@@ -293,6 +297,9 @@ func (w *Walker) stepBeforeFrame(regs *dump.Registers, f *Frame, s *site, opt *O
 	t, stop := w.ret(sp, method)
 	if stop.Reason == "" {
 		stop = w.check(t, f, opt)
+	}
+	if stop.Reason == "" && w.arrive(t, f, opt) == proofNo { // a push of something else, within the function
+		stop = Stop{StopNoUnwindData, fmt.Sprintf("the code at %#x looks like its function's first, yet %#x is no return address", f.IP, t.ip)}
 	}
 	t.detail = "the function has not made its frame yet"
 	return w.land(regs, f, opt, t, stop)

@@ -239,6 +239,33 @@ func TestReturnWithoutUnwindData(t *testing.T) {
 	wantReg(t, &r, dump.RBP, 7)
 }
 
+// Running on from a frame that is a guess itself makes no certain frame.
+func TestReturnFromGuess(t *testing.T) {
+	for trust, want := range map[Trust]Trust{TrustScan: TrustCFIScan, TrustFramePointer: TrustCFI, TrustCFI: TrustCFI} {
+		s := bare()
+		s.bytesAt[noImageBase+0x2000] = []byte{0xff, 0xd0, 0x48, 0x83, 0xc4, 0x28, 0xc3} // call rax; add rsp, 0x28; ret
+		s.poke(sp0+0x28, s.callAt(0x1540))
+		r, opt := at(noImageBase+0x2002, sp0), stackBounds
+		f := Frame{IP: noImageBase + 0x2002, Lookup: noImageBase + 0x2001, SP: sp0, Trust: trust}
+		if stop, ok := s.walker().Step(&r, &f, &opt); !ok || f.SP != sp0+0x30 || f.Method != MethodEpilog || f.Trust != want {
+			t.Errorf("from %v: %+v %+v, want %v", trust, f, stop, want)
+		}
+	}
+}
+
+// In the range of an entry for many functions push rbp is a function's first
+// instruction only where a return address lies on top of the stack.
+func TestCoarsePushWithin(t *testing.T) {
+	d, w := v8Space(framedInfo)
+	copy(d.table.code[0x100:], []byte{0x55, 0x48, 0x89, 0xe5})
+	d.poke(sp0, imageBase+0x1555) // code, but no CALL before it
+	d.poke(sp0+0x20, d.callAt(0x1540))
+	st := w.Walk(at(jitPage+0x100, sp0), stackBounds)
+	if len(st.Frames) != 2 || st.Frames[1].SP != sp0+0x28 || st.Frames[1].Trust != TrustScan {
+		t.Errorf("%+v", st)
+	}
+}
+
 // How walks end.
 func TestStops(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -250,7 +277,8 @@ func TestStops(t *testing.T) {
 		"return address 0":            {func(s *space) {}, imageBase + 0x1540, StopEndOfStack, ""},
 		"no image":                    {func(s *space) {}, noImageBase + 0x2000, StopNoUnwindData, "other.dll"},
 		"no module":                   {func(s *space) {}, jitPage + 0x10, StopNoUnwindData, "no module"},
-		"image without table":         {func(s *space) { s.image.noTable = true }, imageBase + 0x1540, StopNoUnwindData, "app.exe"},
+		"image without table":         {func(s *space) { s.image.noTable = true }, imageBase + 0x1540, StopNoUnwindData, "app.exe: the image has no function table"},
+		"image without its table":     {func(s *space) { s.image.noTable, s.image.partial = true, true }, imageBase + 0x1540, StopNoUnwindData, "app.exe: no image at hand but parts"},
 		"return address is not code":  {func(s *space) { s.poke(sp0, dataPage+0x10) }, imageBase + 0x1540, StopBadUnwindInfo, "0x12347010"},
 		"return address in no half":   {func(s *space) { s.poke(sp0, 1<<63) }, imageBase + 0x1540, StopBadUnwindInfo, "0x8000000000000000"},
 		"stack cut off":               {func(s *space) { s.bytesAt[stackLow] = s.bytesAt[stackLow][:sp0-stackLow] }, imageBase + 0x1540, StopStackMissing, "0x101000"},

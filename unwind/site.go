@@ -169,6 +169,11 @@ func (s *site) beginsFunction(va uint64) bool {
 	return ok && err == nil && uint64(rf.Begin) == va-s.base && s.image.Primary(rf).Begin == rf.Begin
 }
 
+// partial is a Table of an image that may not be there whole.
+type partial interface {
+	LacksFunctionTable() bool
+}
+
 // lack says why no unwind data serves the site.
 func (w *Walker) lack(s *site) Stop {
 	switch s.kind {
@@ -178,7 +183,10 @@ func (w *Walker) lack(s *site) Stop {
 		if s.err != nil {
 			return Stop{StopNoUnwindData, fmt.Sprintf("%s: function table cannot be read: %v", w.name(s), s.err)}
 		}
-		return Stop{StopNoUnwindData, w.name(s) + ": the image has no function table that can be read"}
+		if p, ok := s.image.(partial); ok && p.LacksFunctionTable() {
+			return Stop{StopNoUnwindData, w.name(s) + ": no image at hand but parts without the function table"}
+		}
+		return Stop{StopNoUnwindData, w.name(s) + ": the image has no function table"}
 	case siteNotCode:
 		return Stop{StopNoUnwindData, fmt.Sprintf("%s: %#x is not in an executable section", w.name(s), s.addr)}
 	case siteBad:
