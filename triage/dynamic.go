@@ -67,7 +67,7 @@ func (s *space) HasDynamicTables() bool {
 func (d *dynamicTables) find(va uint64) *dynamicTable {
 	d.open()
 	if t := d.last; t != nil && t.contains(va) && t.covers(va) {
-		return t
+		return t // it overlaps no other
 	}
 	var widest *dynamicTable
 	i := sort.Search(len(d.tables), func(i int) bool { return d.tables[i].min > va })
@@ -78,7 +78,9 @@ func (d *dynamicTables) find(va uint64) *dynamicTable {
 			continue
 		}
 		if t.covers(va) {
-			d.last = t
+			if (i == 0 || d.reach[i-1] <= t.min) && (i+1 == len(d.tables) || d.reach[i] <= d.tables[i+1].min) {
+				d.last = t
+			}
 			return t
 		}
 		widest = t
@@ -158,7 +160,10 @@ type dynamicTable struct {
 	order          tableOrder
 	sorted         []pdata.RuntimeFunction // when the entries are out of order
 	infos          map[uint32]*pdata.UnwindInfo
-	last           pdata.RuntimeFunction // what Lookup found last: it is asked twice
+	// What Lookup found last, and where: it is asked twice.
+	last    pdata.RuntimeFunction
+	lastRVA uint32
+	hasLast bool
 }
 
 // tableKind is DYNAMIC_FUNCTION_TABLE.Type.
@@ -194,7 +199,7 @@ func (t *dynamicTable) covers(va uint64) bool {
 // Lookup implements unwind.Table. It searches the entries where they lie. Only
 // when that finds nothing does it make sure that they are in order.
 func (t *dynamicTable) Lookup(rva uint32) (pdata.RuntimeFunction, bool, error) {
-	if rva >= t.last.Begin && rva < t.last.End {
+	if t.hasLast && rva == t.lastRVA {
 		return t.last, true, nil
 	}
 	rf, ok := t.search(rva)
@@ -202,13 +207,33 @@ func (t *dynamicTable) Lookup(rva uint32) (pdata.RuntimeFunction, bool, error) {
 		t.learnOrder()
 		rf, ok = t.search(rva)
 	}
-	if ok && t.handlerOnly(rf) {
+	if !ok {
 		return pdata.RuntimeFunction{}, false, nil
 	}
-	if ok {
-		t.last = rf
+	if to, err := t.direct(rf); err == nil {
+		rf = to // else UnwindInfo says what is wrong
 	}
-	return rf, ok, nil
+	if t.handlerOnly(rf) {
+		return pdata.RuntimeFunction{}, false, nil
+	}
+	t.last, t.lastRVA, t.hasLast = rf, rva, true
+	return rf, true, nil
+}
+
+// direct follows an indirect entry, whose UnwindInfo is, but for bit 0, the RVA
+// of another RUNTIME_FUNCTION.
+func (t *dynamicTable) direct(rf pdata.RuntimeFunction) (pdata.RuntimeFunction, error) {
+	for range maxLinks {
+		if rf.UnwindInfo&1 == 0 {
+			return rf, nil
+		}
+		at := t.base + uint64(rf.UnwindInfo&^1)
+		var ok bool
+		if rf, ok = (memoryEntries{t.owner.space.mem, at}).entry(0); !ok {
+			return rf, dump.Errorf(dump.OutOfRange, "RUNTIME_FUNCTION", "the entry at %#x that another refers to is not in the dump", at)
+		}
+	}
+	return rf, dump.Errorf(dump.Cycle, "RUNTIME_FUNCTION", "indirect entries do not end")
 }
 
 func (t *dynamicTable) search(rva uint32) (pdata.RuntimeFunction, bool) {
@@ -337,6 +362,13 @@ func (t *dynamicTable) UnwindInfo(rva uint32) (*pdata.UnwindInfo, error) {
 	if info := t.infos[rva]; info != nil {
 		return info, nil
 	}
+	if rva&1 != 0 { // of an indirect entry that Lookup could not follow
+		to, err := t.direct(pdata.RuntimeFunction{UnwindInfo: rva})
+		if err != nil {
+			return nil, err
+		}
+		rva = to.UnwindInfo
+	}
 	var buf [maxInfo]byte
 	va := t.base + uint64(rva)
 	n, err := t.owner.space.mem.ReadAt(buf[:], va)
@@ -346,6 +378,11 @@ func (t *dynamicTable) UnwindInfo(rva uint32) (*pdata.UnwindInfo, error) {
 	info, err := pdata.DecodeUnwindInfo(buf[:n])
 	if err != nil {
 		return nil, err
+	}
+	if info.Chained {
+		if info.Chain, err = t.direct(info.Chain); err != nil {
+			return nil, err
+		}
 	}
 	if t.infos == nil || len(t.infos) >= maxCachedInfos {
 		t.infos = map[uint32]*pdata.UnwindInfo{}

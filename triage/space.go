@@ -2,6 +2,7 @@ package triage
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 
@@ -22,7 +23,8 @@ type space struct {
 	images  map[*Module]*pdata.Image
 	debug   map[*Module]symbols.Debug // nil values: searched in vain
 	missing map[*Module]*symbols.Missing
-	last    *Module // most stacks stay in a module for a few frames
+	reach   []uint64 // the highest address in mods[0..i]
+	last    *Module  // most stacks stay in a module for a few frames
 	dynamic *dynamicTables
 	gone    unloadedImages
 	entries dispatchers
@@ -45,6 +47,14 @@ func newSpace(src dump.Source, store *symbols.Store) *space {
 		s.mods[i] = &block[i]
 	}
 	slices.SortStableFunc(s.mods, func(a, b *Module) int { return cmp.Compare(a.Base, b.Base) })
+	s.reach = make([]uint64, len(s.mods))
+	var reach uint64
+	for i, m := range s.mods {
+		if m.Size > 0 {
+			reach = max(reach, m.Base+min(m.Size-1, math.MaxUint64-m.Base))
+		}
+		s.reach[i] = reach
+	}
 	s.regions = slices.Clone(src.Regions())
 	slices.SortStableFunc(s.regions, func(a, b dump.Region) int { return cmp.Compare(a.Base, b.Base) })
 	s.dynamic = newDynamicTables(s, src)
@@ -62,16 +72,29 @@ func (s *space) Module(va uint64) (*dump.Module, bool) {
 	return nil, false
 }
 
+// find returns the module that holds va. Where the list is damaged so that
+// modules overlap, it is the one with the highest base, whatever was asked
+// before.
 func (s *space) find(va uint64) *Module {
 	if s.last != nil && s.last.Contains(va) {
 		return s.last
 	}
 	i := sort.Search(len(s.mods), func(i int) bool { return s.mods[i].Base > va })
-	if i == 0 || !s.mods[i-1].Contains(va) {
-		return nil
+	for tries := 0; i > 0 && s.reach[i-1] >= va && tries < maxOverlap; tries++ {
+		i--
+		if m := s.mods[i]; m.Contains(va) {
+			if s.alone(i) {
+				s.last = m
+			}
+			return m
+		}
 	}
-	s.last = s.mods[i-1]
-	return s.last
+	return nil
+}
+
+// alone reports whether no other module overlaps mods[i].
+func (s *space) alone(i int) bool {
+	return (i == 0 || s.reach[i-1] < s.mods[i].Base) && (i+1 == len(s.mods) || s.reach[i] < s.mods[i+1].Base)
 }
 
 // Image implements unwind.Space.
