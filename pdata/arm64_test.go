@@ -302,6 +302,12 @@ func TestLookupARM64(t *testing.T) {
 			t.Errorf("%#x: %+v %v %v", c.rva, fn, ok, err)
 		}
 	}
+	for rva, want := range map[uint32][2]uint32{0x100c: {0x1000, 0x1010}, 0x103f: {0x1020, 0x1040}, 0x1010: {}, 0x1080: {}} {
+		begin, end, ok := im.Extent(rva)
+		if start, proved := im.FunctionStart(rva); [2]uint32{begin, end} != want || start != want[0] || ok != (want[0] != 0) || proved != ok {
+			t.Errorf("%#x: extent %#x-%#x %v, start %#x", rva, begin, end, ok, start)
+		}
+	}
 	fn, _, _ := im.LookupARM64(0x1020)
 	u, err := im.ARM64Info(fn)
 	if err != nil || u.Packed || u.Length != 32 || len(u.Epilogs) != 1 || u.Epilogs[0].Start != 24 {

@@ -217,14 +217,30 @@ func (im *Image) Lookup(rva uint32) (rf RuntimeFunction, ok bool, err error) {
 	return rf, ok, nil
 }
 
-// FunctionStart returns where the function that covers an RVA begins, through
-// the chain of its unwind information.
+// FunctionStart returns where the function that covers an RVA begins: on x64
+// through the chain of its unwind information; on ARM64, where nothing leads
+// from a part to its function, that part's begin.
 func (im *Image) FunctionStart(rva uint32) (begin uint32, ok bool) {
+	if im.h.id.Machine == machineARM64 {
+		begin, _, ok = im.Extent(rva)
+		return begin, ok
+	}
 	rf, ok, _ := im.Lookup(rva)
 	if !ok {
 		return 0, false
 	}
 	return im.Primary(rf).Begin, true
+}
+
+// Extent returns the range of the entry, x64's or ARM64's, that covers an RVA: a
+// function or a part of one.
+func (im *Image) Extent(rva uint32) (begin, end uint32, ok bool) {
+	if im.h.id.Machine == machineARM64 {
+		fn, ok, _ := im.LookupARM64(rva)
+		return fn.Begin, fn.End(), ok
+	}
+	rf, ok, _ := im.Lookup(rva)
+	return rf.Begin, rf.End, ok
 }
 
 // find returns the last entry that begins at or before rva, if it covers it.

@@ -34,8 +34,7 @@ func NameOf(im *pdata.Image, lookup, ip uint32) Name {
 		return ofExport(sym, ip)
 	}
 	if start > ip {
-		rf, _, _ := im.Lookup(lookup)
-		start = rf.Begin
+		start, _, _ = im.Extent(lookup)
 	}
 	return Name{Function: fmt.Sprintf("fn@%x", start), Offset: uint64(ip - start), Source: SourcePdata}
 }
@@ -56,6 +55,6 @@ func inFunction(im *pdata.Image, rva, start uint32) bool {
 // endsBefore reports whether the function at an export is known to end at or
 // before an address.
 func endsBefore(im *pdata.Image, export, addr uint32) bool {
-	rf, ok, err := im.Lookup(export)
-	return err == nil && ok && rf.End <= addr
+	_, end, ok := im.Extent(export)
+	return ok && end <= addr
 }
