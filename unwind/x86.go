@@ -20,7 +20,7 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 		return stop, false
 	}
 	if f.Trust == TrustContext {
-		w.x86.budget = maxSimulations
+		w.x86.effort = walkEffort
 	}
 	if f.exact() && f.IP < lowestEIP {
 		return w.stepNullCall86(regs, f, opt)

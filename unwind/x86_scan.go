@@ -45,7 +45,7 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 		if n := w.score86(ip, runs, opt); n > score {
 			best, score = at, n
 		}
-		if len(runs) == 0 && score == scoreCall {
+		if (len(runs) == 0 || w.tired86()) && score == scoreCall {
 			break // nothing can be better
 		}
 	}
@@ -83,8 +83,16 @@ func (w *Walker) score86(ip uint64, runs []sim86, opt *Options) int {
 		return 0
 	}
 	score := scoreCall
+	if len(runs) == 0 || w.tired86() {
+		return score
+	}
+	w.toil86(scoreToil)
+	target := w.callTarget86(ip)
+	if target != 0 {
+		target = w.thunk86(target)
+	}
 	for _, r := range runs {
-		switch called := w.called86(ip, r.start); {
+		switch called := w.called86(target, r.start); {
 		case called == calledThis:
 			return scoreThis
 		case called == calledOther && r.certain:

@@ -66,9 +66,10 @@ func (w *Walker) simulate(code []byte, start, pc uint64) sim86 {
 			r.at, r.complete = st, reached || haveBody
 			return r
 		}
-		if len(code) == 0 || at > pc {
+		if len(code) == 0 || at > pc || w.tired86() {
 			return r
 		}
+		w.toil86(1)
 		in, err := x86asm.Decode(code, 32)
 		if err != nil || in.Op == 0 || in.Len == 0 || in.Len > len(code) {
 			return r
@@ -267,7 +268,7 @@ func (w *Walker) call86(st *stack86, in x86asm.Inst, rest []byte, next uint64) {
 			st.ebp, st.frame, st.saved, st.unknown = ebpFrame, 4, 4, true
 			return
 		}
-		if n, ok := calleePops(code); ok && !known {
+		if n, ok := w.calleePops(code); ok && !known {
 			st.depth -= n
 			return
 		}
@@ -336,8 +337,9 @@ func isSEHProlog(code []byte) bool {
 
 // calleePops finds the first return of a function and how many bytes of
 // arguments it takes off.
-func calleePops(code []byte) (int, bool) {
-	for len(code) > 0 {
+func (w *Walker) calleePops(code []byte) (int, bool) {
+	for len(code) > 0 && !w.tired86() {
+		w.toil86(1)
 		in, err := x86asm.Decode(code, 32)
 		if err != nil || in.Op == 0 || in.Len == 0 || in.Len > len(code) || in.Op == x86asm.JMP || in.Op == x86asm.INT {
 			return 0, false

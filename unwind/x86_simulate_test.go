@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -151,10 +152,10 @@ func TestSimulateAgainstDWARF(t *testing.T) {
 				for row+1 < len(f.rows) && f.rows[row+1].at <= at {
 					row++
 				}
+				w.x86.effort, w.x86.spent = walkEffort, 0
 				r := w.simulate(code, f.begin, at)
 				known.add(r.at, r.complete, f.rows[row])
 				if at > f.begin {
-					w.x86.budget = 1
 					verified := sim86{}
 					for _, g := range w.runs86(at) {
 						if g.start == f.begin {
@@ -237,6 +238,7 @@ func TestSimulatedCalls(t *testing.T) {
 		s.put(0x1300, code...)
 		s.put(0x1400, c.callee...)
 		w := s.walkerFor(dump.X86)
+		w.x86.effort = walkEffort
 		r := w.simulate(code, s.base+0x1300, s.base+0x1309)
 		if !r.complete || r.at.depth != c.depth || !r.hasCall || r.call.depth != 8 {
 			t.Errorf("%s: %+v", name, r)
@@ -250,6 +252,7 @@ func TestSimulatedHelpers(t *testing.T) {
 	s.put(0x1400, 0x51, 0x8d, 0x4c, 0x24, 0x04, 0x2b, 0xc8)                                                                               // push ecx; lea ecx, [esp+4]; sub ecx, eax
 	s.put(0x1480, 0x68, 0, 0, 0, 0, 0x64, 0xff, 0x35, 0, 0, 0, 0, 0x8b, 0x44, 0x24, 0x10, 0x89, 0x6c, 0x24, 0x10, 0x8d, 0x6c, 0x24, 0x10) // push handler; push fs:[0]; ...; lea ebp, [esp+10h]
 	w := s.walkerFor(dump.X86)
+	w.x86.effort = walkEffort
 	probe := []byte{0xb8, 0, 0x20, 0, 0, 0xe8, 0xf6, 0, 0, 0}
 	if r := w.simulate(probe, s.base+0x1300, s.base+0x130a); !r.complete || r.at.depth != 0x2000 {
 		t.Errorf("%+v", r)
@@ -258,4 +261,26 @@ func TestSimulatedHelpers(t *testing.T) {
 	if r := w.simulate(seh, s.base+0x1300, s.base+0x130c); !r.complete || r.at.ebp != ebpFrame || r.at.frame != 4 || r.at.saved != 4 {
 		t.Errorf("%+v", r)
 	}
+}
+
+// Code that is nothing but calls, under a stack that breaks the chain at every
+// frame, ends soon.
+func TestHostileCode86(t *testing.T) {
+	s := newSpace(0x8000)
+	s.base, s.modules = exeBase, []dump.Module{{Base: exeBase, Size: 0x10000, Path: "app.exe"}}
+	for rva := uint32(0x1000); rva+16 < 0x9000; rva += 16 {
+		s.put(rva, 0x55, 0x8b, 0xec, 0xe8, 0, 0, 0, 0, 0xe8, 1, 0, 0, 0, 0x90, 0x90, 0xcc)
+	}
+	for off := uint64(0); off < 0x2000; off += 4 {
+		s.poke32(esp0+off, uint32(exeBase+0x1008+16*(off/4%0x700)))
+	}
+	w := s.walkerFor(dump.X86)
+	start := time.Now()
+	for i := range uint64(100) {
+		w.Walk(regs86(exeBase+0x1103+i, esp0+4*i, 3), stackBounds)
+	}
+	if w.x86.spent > walkerEffort+10*maxSimulated {
+		t.Errorf("%d instructions", w.x86.spent)
+	}
+	t.Logf("%d instructions, %v", w.x86.spent, time.Since(start))
 }

@@ -8,16 +8,20 @@ import (
 )
 
 const (
-	maxStarts      = 8    // places before an address tried as its function's start
-	maxSimulations = 64   // of one walk
-	maxRemembered  = 4096 // simulated runs kept for other stacks
-	startAlign     = 16   // of functions, by all compilers that fill gaps
+	maxStarts     = 8         // places before an address tried as its function's start
+	walkEffort    = 50_000    // instructions simulated in one walk,
+	walkerEffort  = 1_000_000 // and in all walks of a walker
+	searchToil    = 300       // what reading and searching the code before an address costs, in instructions
+	scoreToil     = 8         // and what ranking a word costs
+	maxRemembered = 4096      // simulated runs kept for other stacks
+	startAlign    = 16        // of functions, by all compilers that fill gaps
 )
 
 // x86State is what a walker keeps for 32-bit code.
 type x86State struct {
 	sims   map[uint64][]sim86 // simulated runs by the address they end at
-	budget int                // simulations left to this walk
+	effort int                // instructions left to this walk
+	spent  int                // by all walks
 	before []byte             // scratch for code before an address
 }
 
@@ -32,16 +36,30 @@ func (w *Walker) runs86(pc uint64) []sim86 {
 	if runs, ok := w.x86.sims[pc]; ok {
 		return runs
 	}
-	if w.x86.budget <= 0 {
+	if w.tired86() {
 		return nil
 	}
-	w.x86.budget--
 	if w.x86.sims == nil || len(w.x86.sims) >= maxRemembered {
 		w.x86.sims = map[uint64][]sim86{}
 	}
+	w.toil86(searchToil)
 	runs := w.findRuns86(pc)
-	w.x86.sims[pc] = runs
+	if !w.tired86() { // else another walk may get further
+		w.x86.sims[pc] = runs
+	}
 	return runs
+}
+
+// tired86 reports whether simulation has cost what it may: code made for it
+// could take seconds.
+func (w *Walker) tired86() bool {
+	return w.x86.effort <= 0 || w.x86.spent >= walkerEffort
+}
+
+// toil86 counts work, in simulated instructions.
+func (w *Walker) toil86(n int) {
+	w.x86.effort -= n
+	w.x86.spent += n
 }
 
 func (w *Walker) findRuns86(pc uint64) []sim86 {
@@ -150,13 +168,23 @@ const (
 	calledOther                   // a call to another one
 )
 
-func (w *Walker) called86(ret, start uint64) called86 {
+// callTarget86 returns the function that the call before a return address is
+// to, 0 when that call is indirect.
+func (w *Walker) callTarget86(ret uint64) uint64 {
 	var b [5]byte
-	if start == 0 || ret < 5 || w.readCode(b[:], w.site(ret-1), ret-5) < 5 || b[0] != 0xe8 {
-		return calledUnknown
+	if ret < 5 || w.readCode(b[:], w.site(ret-1), ret-5) < 5 || b[0] != 0xe8 {
+		return 0
 	}
-	target := (ret + uint64(int64(int32(le32(b[1:]))))) & highestUser32
-	if target == start || w.thunk86(target) == start {
+	return (ret + uint64(int64(int32(le32(b[1:]))))) & highestUser32
+}
+
+// called86 compares the target of a call, as callTarget86 returns it, with a
+// function's start.
+func (w *Walker) called86(target, start uint64) called86 {
+	switch {
+	case target == 0:
+		return calledUnknown
+	case target == start || w.thunk86(target) == start:
 		return calledThis
 	}
 	return calledOther
@@ -200,7 +228,7 @@ func (w *Walker) returnFrom86(r sim86, st stack86, entry uint64, f *Frame, opt *
 	if !ok || entry < f.SP || !opt.holds(entry, 4) || w.returnAddress86(ip, opt) != proofYes {
 		return guess{}, false
 	}
-	called := w.called86(ip, r.start)
+	called := w.called86(w.callTarget86(ip), r.start)
 	if called != calledThis && !(called == calledUnknown && r.certain) {
 		return guess{}, false
 	}
