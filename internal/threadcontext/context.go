@@ -82,7 +82,7 @@ func MinSize(arch dump.Arch) int {
 	case dump.AMD64:
 		return 0x100
 	case dump.X86:
-		return 0xcc
+		return x86Control
 	case dump.ARM64:
 		return 0x110
 	}

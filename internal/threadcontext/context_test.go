@@ -232,6 +232,22 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// A record that ends before its control registers is refused even where its
+// flags announce none of them.
+func TestShortIntegers(t *testing.T) {
+	for _, x := range []struct {
+		arch  dump.Arch
+		n, at int
+		flags uint64
+	}{{dump.AMD64, 0xf8, 0x30, 0x100002}, {dump.X86, 0xb4, 0, 0x10002}, {dump.ARM64, 0x100, 0, 0x400002}} {
+		r, err := Parse(x.arch, build(x.n, field{x.at, 4, x.flags}), 0)
+		var e *dump.Error
+		if !errors.As(err, &e) || e.Code != dump.Truncated && e.Code != dump.OutOfRange || !r.Empty() {
+			t.Errorf("%s of %#x bytes: %+v, %v", x.arch, x.n, r, err)
+		}
+	}
+}
+
 func TestUnreadArchitectures(t *testing.T) {
 	for _, arch := range []dump.Arch{dump.ARM, dump.ArchUnknown} {
 		_, err := Parse(arch, make([]byte, 0x4d0), 0)
