@@ -5,7 +5,9 @@
 // debug and exception directories) and "x64 exception handling" (RUNTIME_FUNCTION,
 // UNWIND_INFO version 1) pages. UNWIND_INFO version 2 is not documented by
 // Microsoft; its layout here is what measured images hold and agrees with what
-// the GNU binutils print of them. CodeView records (RSDS, NB10) are as measured.
+// the GNU binutils print of them. Version 3, for code that uses APX, is by the
+// preview specification "x64 unwind information v3" (May 2026), which may still
+// change. CodeView records (RSDS, NB10) are as measured.
 //
 // Nothing in an image is trusted. Counts and sizes are clamped to the bytes
 // that are really there before anything is allocated, every RVA is checked,

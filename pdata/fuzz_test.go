@@ -108,11 +108,20 @@ func FuzzUnwindInfo(f *testing.F) {
 	f.Add([]byte{0x21, 6, 3, 0, 6, 0x42, 4, 0x01, 0x00, 0x10, 0, 0, 0, 0x10, 0, 0, 0x40, 0x10, 0, 0, 0, 0x40, 0, 0})
 	f.Add([]byte{0x19, 4, 1, 0x35, 4, 0x03, 0, 0, 1, 2, 3, 4})
 	f.Add([]byte{3, 0, 0, 0})
+	f.Add(everyWOD)
+	f.Add(threeEnds)
+	f.Add([]byte{3 | 12<<3, 4, 6, 1 | 1<<5, 0, 0, 0, 0x0b, 0x10, 0, 0, 0, 4, 0, 0, 0, 0x38, 0, 0, 0x10, 0, 0, 0x40, 0x10, 0, 0, 0, 0x40, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		u, err := DecodeUnwindInfo(b)
 		checkError(t, err)
 		if err == nil && len(u.Codes)+len(u.Epilogs) > int(b[2]) {
 			t.Errorf("%d codes and %d epilogs from %d slots", len(u.Codes), len(u.Epilogs), b[2])
+		}
+		if err == nil && (u.V3 != nil) != (u.Version == 3) {
+			t.Errorf("version %d with %+v", u.Version, u.V3)
+		}
+		if err == nil && u.V3 != nil && (len(u.V3.Prolog) != int(b[3]&31) || len(u.V3.Epilogs) != int(b[3]>>5)) {
+			t.Errorf("%d operations and %d epilogs by %#x", len(u.V3.Prolog), len(u.V3.Epilogs), b[3])
 		}
 		ParseCodeView(b)
 	})

@@ -51,14 +51,15 @@ type EpilogV2 struct {
 // UnwindInfo is a decoded UNWIND_INFO. It is shared: do not change it.
 type UnwindInfo struct {
 	Version       uint8
-	Flags         uint8 // Flag values; the rest as found
-	SizeOfProlog  uint8
-	FrameRegister uint8        // by the processor's numbering, 0 none
-	FrameOffset   uint32       // bytes
-	Codes         []UnwindCode // in file order: last instruction of the prolog first; no Epilog or Spare
-	EpilogSize    uint8        // version 2: bytes of every epilog
-	Epilogs       []EpilogV2   // version 2, in file order
-	Handler       uint32       // RVA of the language handler, 0 none
+	Flags         uint8         // Flag values; the rest as found
+	SizeOfProlog  uint16        // 8 bits but for version 3
+	FrameRegister uint8         // by the processor's numbering, 0 none
+	FrameOffset   uint32        // bytes
+	Codes         []UnwindCode  // in file order: last instruction of the prolog first; no Epilog or Spare
+	EpilogSize    uint8         // version 2: bytes of every epilog
+	Epilogs       []EpilogV2    // version 2, in file order
+	V3            *UnwindInfoV3 // version 3, which has it for the frame register, codes and epilogs; else nil
+	Handler       uint32        // RVA of the language handler, 0 none
 	Chain         RuntimeFunction
 	Chained       bool
 	Unaligned     bool // not on the 4-byte boundary that the format demands

@@ -28,7 +28,8 @@ func (c *infoCache) slot(rva uint32) *atomic.Pointer[cachedInfo] {
 
 // UnwindInfo decodes the UNWIND_INFO at an RVA. Results are cached. Errors are
 // *dump.Error: Truncated or OutOfRange when its bytes are not there, BadRecord
-// for what the format does not allow, UnsupportedFormat for version 3.
+// for what the format does not allow, UnsupportedFormat for what version 3
+// reserves.
 func (im *Image) UnwindInfo(rva uint32) (*UnwindInfo, error) {
 	cache := im.infos.Load()
 	if cache == nil {
@@ -103,12 +104,12 @@ func (u *UnwindInfo) decode(c *cursor.Cursor) error {
 		switch u.Version {
 		case 1, 2:
 		case 3:
-			c.Fail(dump.UnsupportedFormat, "version 3 unwind information (APX) is not supported yet")
+			return u.decodeV3(c)
 		default:
 			c.Fail(dump.BadRecord, "unwind information of unknown version %d", u.Version)
 		}
 	}
-	u.SizeOfProlog = c.U8()
+	u.SizeOfProlog = uint16(c.U8())
 	slots := int(c.U8())
 	b = c.U8()
 	u.FrameRegister, u.FrameOffset = b&15, uint32(b>>4)*16

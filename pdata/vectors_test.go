@@ -115,7 +115,7 @@ func TestUnwindInfoRefused(t *testing.T) {
 		say  string
 	}{
 		{"version 0", []byte{0, 0, 0, 0}, dump.BadRecord, "version 0"},
-		{"version 3", []byte{3, 0, 0, 0}, dump.UnsupportedFormat, "version 3 unwind information (APX) is not supported yet"},
+		{"version 4", []byte{4, 0, 0, 0}, dump.BadRecord, "version 4"},
 		{"SET_FPREG_LARGE, not of Windows", []byte{1, 0, 3, 0xf5, 4, 0x0b, 0, 0, 0, 0}, dump.BadRecord, "operation 11"},
 		{"operation 15", []byte{1, 0, 1, 0, 4, 0x0f}, dump.BadRecord, "operation 15"},
 		{"ALLOC_LARGE info 2", []byte{1, 0, 3, 0, 4, 0x21, 0, 0, 0, 0}, dump.BadRecord, "info 2"},
