@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 var external = map[string][]string{
 	"pdata":          {"github.com/saferwall/pe"},
 	"unwind":         {"golang.org/x/arch/x86/x86asm"},
-	"unwind/oracle":  {"golang.org/x/arch/x86/x86asm"},
+	"unwind/oracle":  {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
 	"triage":         {"golang.org/x/arch/x86/x86asm"},
 	"symbols":        {"github.com/ianlancetaylor/demangle"},
 	"internal/input": {"github.com/klauspost/compress", "github.com/edsrzf/mmap-go", "golang.org/x/sys"},

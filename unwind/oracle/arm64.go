@@ -24,8 +24,8 @@ type armRun struct {
 	regs    *[33]uint64 // x0 to x30, sp, pc
 	entry   [33]uint64
 	homes          // of the preserved registers and lr
-	begin   uint32 // of the function that the run is in, 0 in none
-	first   uint32 // and of the one it began in
+	begin   uint32 // of the entry that the run is in, 0 in none
+	strayed bool   // from the function that it began in
 	arrival arrival
 	index   struct { // of the last comparison with an immediate
 		reg   int
@@ -37,7 +37,7 @@ type armRun struct {
 
 // runARM64 executes the function once.
 func (o *Oracle) runARM64(rf pdata.RuntimeFunction, steps int) {
-	r := &armRun{Oracle: o, regs: o.m.arm64(), begin: rf.Begin, first: rf.Begin}
+	r := &armRun{Oracle: o, regs: o.m.arm64(), begin: rf.Begin}
 	r.enter(rf)
 	for range steps {
 		if !r.boundary() || !r.advance() {
@@ -89,7 +89,7 @@ func (r *armRun) boundary() bool {
 	if err != nil || !r.im.pe.Executable(rva) || !r.follow(fn, covered) {
 		return false
 	}
-	if r.begin == r.first && covered {
+	if covered && !r.strayed {
 		r.visited[rva] = true
 	}
 	v := r.unwind(pc, pc)
@@ -115,15 +115,24 @@ func (r *armRun) follow(fn pdata.ARM64Function, covered bool) bool {
 	case !covered && r.begin == 0:
 		return fresh
 	case covered && fn.Begin == r.begin:
-		return true
+		return r.arrival != byIndirect || r.beginsBlock()
+	case covered && r.im.parts[fn.Begin]:
+		r.begin = fn.Begin // a part may lie in the way
+		return r.arrival != byIndirect || r.beginsBlock()
 	case r.arrival != byJump && r.arrival != byIndirect, r.arrival == byIndirect && !fresh:
 		return false // past a call that does not return, or a jump table read beyond its end
 	case !covered:
-		r.begin = 0
+		r.begin, r.strayed = 0, true
 		return fresh
 	}
-	r.begin = fn.Begin
+	r.begin, r.strayed = fn.Begin, r.strayed || fresh
 	return true
+}
+
+// beginsBlock reports whether the code at pc begins a block. An index beyond the
+// end of a jump table, which a program never has, can lead anywhere.
+func (r *armRun) beginsBlock() bool {
+	return decodeARM64(r.code(uint32(r.regs[armPC] - 4 - r.im.base))).leaves()
 }
 
 // returned checks the emulation itself, as run.returned does.

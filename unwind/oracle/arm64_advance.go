@@ -123,14 +123,14 @@ func (r *armRun) probes(rva uint32) bool {
 
 // changesSP reports whether the code at va is a short helper without branches
 // that returns with another sp, as those that push and pop a security cookie.
-func (r *armRun) changesSP(va uint64) bool {
+func (o *Oracle) changesSP(va uint64) bool {
 	sum := int64(0)
 	for i := range uint64(maxHelperSize) {
-		at := va + 4*i - r.im.base
-		if at+4 > uint64(r.im.size) {
+		at := va + 4*i - o.im.base
+		if at+4 > uint64(o.im.size) {
 			return false
 		}
-		d := decodeARM64(r.code(uint32(at)))
+		d := decodeARM64(o.code(uint32(at)))
 		by, ok := d.spChange()
 		switch {
 		case d.class == armReturn:

@@ -11,6 +11,7 @@ import (
 // length from the entry or the first word of its .xdata record.
 func (im *image) readARM64Entries(table []byte) {
 	const entrySize = 8
+	im.parts = map[uint32]bool{}
 	for b := range slices.Chunk(table, entrySize) {
 		if len(b) < entrySize {
 			return
@@ -21,7 +22,11 @@ func (im *image) readARM64Entries(table []byte) {
 			length = im.word(word) & 0x3ffff
 		}
 		if length > 0 {
-			im.entries = append(im.entries, pdata.RuntimeFunction{Begin: begin, End: begin + length*4, UnwindInfo: word})
+			rf := pdata.RuntimeFunction{Begin: begin, End: begin + length*4, UnwindInfo: word}
+			im.entries = append(im.entries, rf)
+			if im.isPart(rf) {
+				im.parts[begin] = true
+			}
 		}
 	}
 }
@@ -32,12 +37,11 @@ func (im *image) word(rva uint32) uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// enterableARM64 reports whether a function can be entered where an entry
-// begins: not in a part of one, which packed data and the code end_c at the
-// very beginning of the codes tell of.
-func (im *image) enterableARM64(rf pdata.RuntimeFunction) bool {
+// isPart reports whether an entry describes a part of a function, as packed data
+// and the code end_c tell. Whoever comes there has a frame already.
+func (im *image) isPart(rf pdata.RuntimeFunction) bool {
 	if rf.UnwindInfo&3 != 0 {
-		return rf.UnwindInfo&3 == 1
+		return rf.UnwindInfo&3 != 1
 	}
 	head := im.word(rf.UnwindInfo)
 	codes := rf.UnwindInfo + 4
@@ -49,6 +53,23 @@ func (im *image) enterableARM64(rf pdata.RuntimeFunction) bool {
 	if head>>21&1 == 0 {
 		codes += 4 * epilogs
 	}
-	const endC = 0xe5
-	return byte(im.word(codes)) != endC
+	const end, endC = 0xe4, 0xe5
+	for {
+		switch c := byte(im.word(codes)); {
+		case c == endC:
+			return true
+		case c == end, int64(codes) > int64(im.size):
+			return false
+		case c >= 0xc0:
+			codes += uint32(codeLengths[c-0xc0])
+		default:
+			codes++
+		}
+	}
+}
+
+// codeLengths are the bytes that unwind codes from 0xc0 on have.
+var codeLengths = [64]byte{
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	4, 1, 2, 1, 1, 1, 1, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 1, 1, 1, 1,
 }

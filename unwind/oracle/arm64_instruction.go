@@ -120,10 +120,22 @@ func (d armInstruction) compares() (reg int, limit uint64, ok bool) {
 	return int(d.word >> 5 & 0x1f), uint64(d.word >> 10 & 0xfff), true
 }
 
-// above reports whether a conditional branch is b.hi or b.hs.
+// above reports whether a conditional branch is b.hi, b.hs, b.gt or b.ge.
 func (d armInstruction) above() bool {
-	cond := d.word & 0xf
-	return d.word>>24 == 0x54 && (cond == 8 || cond == 2)
+	switch d.word & 0xf {
+	case 8, 2, 12, 10:
+		return d.word>>24 == 0x54
+	}
+	return false
+}
+
+// leaves reports whether what follows is not, or need not be, reached.
+func (d armInstruction) leaves() bool {
+	switch d.class {
+	case jump, indirect, armReturn, end, call:
+		return true
+	}
+	return false
 }
 
 func textARM64(b []byte) string {

@@ -25,7 +25,8 @@ type image struct {
 	base    uint64 // preferred
 	size    int
 	entries []pdata.RuntimeFunction
-	goCode  bool // Go's calling convention: no register but rsp and rbp is preserved
+	parts   map[uint32]bool // ARM64 entries, by Begin, that continue a function
+	goCode  bool            // Go's calling convention: no register but rsp and rbp is preserved
 }
 
 func openImage(path string) (*image, error) {

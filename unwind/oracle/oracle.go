@@ -83,7 +83,7 @@ func (o *Oracle) Check(i int, limits Limits) *Function {
 // function cannot be entered there.
 func (o *Oracle) runner(rf pdata.RuntimeFunction) (execute func(steps int), undescribed bool) {
 	if o.im.arch == dump.ARM64 {
-		if !o.im.enterableARM64(rf) {
+		if o.im.parts[rf.Begin] || o.changesSP(o.im.base+uint64(rf.Begin)) {
 			return nil, false
 		}
 		return func(steps int) { o.runARM64(rf, steps) }, false
