@@ -102,6 +102,9 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 	base -= uint64(s.rule.baseOff)
 	for _, u := range s.rule.ops {
 		at := sp
+		if s.rule.v3 {
+			base, haveBase = sp, true
+		}
 		switch u.op {
 		case undoAlloc:
 			sp += uint64(u.val)
@@ -128,7 +131,9 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 			if w.tracing() {
 				w.noteUndo(regs, u, sp+uint64(u.val), sp)
 			}
-			return w.machineFrame(regs, sp+uint64(u.val), opt)
+			t, stop := w.machineFrame(regs, sp+uint64(u.val), opt)
+			t.detail = s.rule.detail()
+			return t, stop
 		}
 		if w.tracing() {
 			w.noteUndo(regs, u, at, sp)
@@ -138,7 +143,7 @@ func (w *Walker) undo(regs *dump.Registers, f *Frame, s *site, opt *Options) (ta
 		onlyFrame(regs)
 	}
 	t, stop := w.ret(sp, s.method)
-	t.presume = s.method == MethodRBP
+	t.presume, t.detail = s.method == MethodRBP, s.rule.detail()
 	return t, stop
 }
 

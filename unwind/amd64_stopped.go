@@ -10,6 +10,9 @@ import (
 // stepStopped unwinds a frame that stands at any instruction: it may be in an
 // epilog, which the unwind data of version 1 does not describe.
 func (w *Walker) stepStopped(regs *dump.Registers, f *Frame, s *site, opt *Options) (Stop, bool) {
+	if s.rule.v3 {
+		return w.stepStoppedV3(regs, f, s, opt)
+	}
 	saved := *regs
 	e, detail := w.epilog(s, false)
 	if w.tracing() {

@@ -15,6 +15,8 @@ func FuzzWalk(f *testing.F) {
 	f.Add([]byte{2, 8, 6, 0, 5, 0x16, 0x30, 0x06, 8, 0x42, 4, 0x50, 3, 0x30, 2, 0xc0}, []byte{0x48, 0x83, 0xc4, 0x28, 0xc3}, []byte{1}, uint16(0xfb), uint8(1))
 	f.Add([]byte{1 | 4<<3, 0, 0, 0, 0x00, 0x11, 0, 0, 0x00, 0x12, 0, 0, 0x00, 0x80, 0, 0}, []byte{0xe9, 1, 2, 3, 4}, []byte{}, uint16(2), uint8(2))
 	f.Add([]byte{1, 0, 1, 0, 0, 0x1a}, []byte{}, []byte{0xff, 0x80}, uint16(2), uint8(3))
+	f.Add([]byte{3, 15, 6, 4, 10, 6, 1, 0, 0x1e, 3, 0, 0x78, 0x00, 0x25, 0x2c, 0xcc}, []byte{}, []byte{8, 1, 5, 2}, uint16(0x120), uint8(0))
+	f.Add([]byte{3, 5, 10, 3 | 2<<5, 6, 1, 0, 0x18, 0xf5, 0xff, 0, 0, 10, 0, 5, 9, 0, 0xc0, 0xff, 0x36, 2, 0, 0x58, 0xe0, 0x67}, []byte{}, []byte{8, 4, 1}, uint16(0x1be), uint8(0))
 	f.Add([]byte{1, 9, 2, 0x25, 9, 0x03, 1, 0x50}, []byte{0x55, 0x8b, 0xec}, []byte{5, 4, 3}, uint16(0x300), uint8(4))
 	f.Fuzz(func(t *testing.T, info, code, stack []byte, rip uint16, how uint8) {
 		s := newSpace(0x1000)

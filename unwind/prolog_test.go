@@ -208,13 +208,3 @@ func TestMachineFrameCycle(t *testing.T) {
 		t.Errorf("%d frames, %+v", len(st.Frames), st.Stop)
 	}
 }
-
-// Version 3 data must not be read as version 1.
-func TestVersion3IsRefused(t *testing.T) {
-	s := newSpace(0x1000)
-	s.function(0x1100, 0x1200, []byte{3, 0, 1, 0, 0, 0x0a}, nil)
-	st := s.walker().Walk(at(imageBase+0x1140, sp0), stackBounds)
-	if st.Stop.Reason != StopBadUnwindInfo || len(st.Frames) != 1 {
-		t.Errorf("%+v", st.Stop)
-	}
-}

@@ -70,7 +70,7 @@ func (w *Walker) restarts(s *site, va uint64, calls int) bool {
 
 // buildsGoFrame reports whether a rule is that of a frame of Go code, entire.
 func buildsGoFrame(r *rule) bool {
-	return len(r.ops) == 2 && r.ops[0] == undo{undoFrame, dump.RBP, 0} && r.ops[1] == undo{undoPop, dump.RBP, 0}
+	return !r.v3 && len(r.ops) == 2 && r.ops[0] == undo{undoFrame, dump.RBP, 0} && r.ops[1] == undo{undoPop, dump.RBP, 0}
 }
 
 // atStart reports whether va is the first instruction of the site's function.

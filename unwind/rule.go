@@ -40,6 +40,8 @@ type rule struct {
 	// baseReg rsp when there is no frame register (or not yet).
 	baseReg dump.Reg
 	baseOff uint32
+	v3      bool // by version 3: a save is relative to rsp as it is when the save comes undone
+	epilog  bool // the address is in an epilog that version 3 describes
 }
 
 var errNoFrameReg = errors.New("sets a frame register but names none")
@@ -49,6 +51,9 @@ func (r *rule) compile(im Table, rf pdata.RuntimeFunction, rva uint32) error {
 	info, err := readInfo(im, rf)
 	if err != nil {
 		return err
+	}
+	if info.V3 != nil {
+		return r.compileV3(im, info, rf, rva)
 	}
 	r.setBase(info, rva-rf.Begin)
 	for range maxChain {
@@ -60,6 +65,9 @@ func (r *rule) compile(im Table, rf pdata.RuntimeFunction, rva uint32) error {
 		if info, err = readInfo(im, rf); err != nil {
 			return err
 		}
+		if info.V3 != nil {
+			return fmt.Errorf("chained to version %d", info.Version)
+		}
 	}
 	return fmt.Errorf("more than %d chained entries", maxChain)
 }
@@ -69,7 +77,7 @@ func readInfo(im Table, rf pdata.RuntimeFunction) (*pdata.UnwindInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Version != 1 && info.Version != 2 {
+	if info.Version != 1 && info.Version != 2 && info.V3 == nil {
 		return nil, fmt.Errorf("unwind information of version %d is not supported", info.Version)
 	}
 	return info, nil

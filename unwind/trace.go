@@ -116,6 +116,9 @@ func (w *Walker) noteSite(s *site) {
 	}
 	if s.kind == sitePdata || s.kind == siteBad {
 		n.HasEntry, n.Entry = true, s.rf
+		if s.rule.v3 {
+			n.Detail += ", with version 3 unwind information (a preview specification)"
+		}
 	} else {
 		n.Rule = MethodNone
 	}
