@@ -42,6 +42,20 @@ func (s *Store) quarantine(e Element, i int, file string, err error) {
 	_ = os.Rename(file, file+badSuffix)
 }
 
+// provedInCache verifies what a cache has as a download is verified: a file that
+// was cut short proves its identity all the same.
+func (s *Store) provedInCache(e Element, i int, file string, key FileKey, q *query) error {
+	if _, ok := cacheOf(e); !ok || i != 0 || q.plain { // a plain format has no end to miss
+		return nil
+	}
+	f, err := input.Open(file, input.Options{MaxSize: q.maxSize, Want: func(member string) bool { return sameName(member, key.Name) }})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return q.verify(f, f.Size(), file)
+}
+
 // within reports whether a file lies below a directory: a pointer leads elsewhere.
 func within(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
@@ -253,10 +267,13 @@ func place(dir, from string, key FileKey) (string, error) {
 
 func sameName(member, name string) bool { return strings.EqualFold(dump.BaseName(member), name) }
 
+// notFound is the result of an attempt at a server that lacks the file.
+const notFound = "not found"
+
 // outcome says what came of an attempt at a server.
 func outcome(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
-		return "not found"
+		return notFound
 	}
 	return brief(err)
 }

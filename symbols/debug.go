@@ -126,10 +126,15 @@ func (d *debugSearch) query(format *debugFormat) *query {
 		},
 		verify: func(r io.ReaderAt, size int64, file string) error {
 			m, err := format.open(r, size, file)
-			if err == nil {
-				err = m.Matches(d.cv)
+			if err != nil {
+				return err
 			}
-			return err
+			for _, e := range m.Damage() {
+				if e.Code == dump.Truncated {
+					return e
+				}
+			}
+			return m.Matches(d.cv)
 		},
 	}
 }
@@ -195,6 +200,7 @@ func (p PDB) Name(lookup, ip uint32) (Name, bool) {
 	}
 	n := Name{Offset: uint64(ip - loc.FunctionRVA), Source: SourcePDB, File: loc.File, Line: loc.Line}
 	if loc.Source == pdb.SourcePublic { // as the linker saw it
+		n.Public = true
 		n.Function, n.Full = linkerName(loc.Function, dump.ArchOfMachine(p.Info().Machine) == dump.X86)
 	} else {
 		n.Function = loc.Function
@@ -222,7 +228,7 @@ func (s Sym) Name(lookup, ip uint32) (Name, bool) {
 	if !ok || loc.Function == "" || loc.RVA > ip || loc.Public && lookup-loc.RVA >= exportReach {
 		return Name{}, false
 	}
-	n := Name{Offset: uint64(ip - loc.RVA), Source: SourceSym, File: loc.File, Line: loc.Line}
+	n := Name{Offset: uint64(ip - loc.RVA), Source: SourceSym, Public: loc.Public, File: loc.File, Line: loc.Line}
 	n.Function, n.Full = sourceName(loc.Function)
 	for _, in := range loc.Inlines {
 		short, _ := sourceName(in.Function)

@@ -83,7 +83,10 @@ func (s *Store) byKey(q *query) string {
 					q.note(Attempt{Place: dir, Path: key.String(), Result: note})
 				}
 				for _, file := range files {
-					err := q.use(file)
+					err := s.provedInCache(e, i, file, key, q)
+					if err == nil {
+						err = q.use(file)
+					}
 					if err == nil {
 						s.keepNear(e, i, key, file, q)
 						return file
@@ -120,14 +123,26 @@ func (s *Store) byIndex(q *query) string {
 	return ""
 }
 
-// tried lists the attempts of queries as text, each once.
+// tried lists the attempts of queries as text, each once. That a place lacks one
+// form of a file is left out where another attempt there says more.
 func tried(queries ...*query) []string {
-	var out []string
+	said := map[string]bool{}
+	var all []Attempt
 	for _, q := range queries {
-		for _, a := range q.attempts {
-			if text := a.String(); !slices.Contains(out, text) {
-				out = append(out, text)
-			}
+		all = append(all, q.attempts...)
+	}
+	for _, a := range all {
+		if a.Result != "" && a.Result != notFound {
+			said[a.Place] = true
+		}
+	}
+	var out []string
+	for _, a := range all {
+		if a.Result == notFound && said[a.Place] {
+			continue
+		}
+		if text := a.String(); !slices.Contains(out, text) {
+			out = append(out, text)
 		}
 	}
 	return out

@@ -105,11 +105,14 @@ func (s *Store) imageQuery(m *dump.Module, im **pdata.Image) *query {
 		return err
 	}
 	q.verify = func(r io.ReaderAt, size int64, file string) error {
-		id, err := pdata.ReadIdentity(r, size)
-		if err == nil && !proves(id, m) {
-			err = refusal(file, id, m)
+		im, err := pdata.OpenFile(r, size, file)
+		if err != nil {
+			return err
 		}
-		return err
+		if !proves(im.Identity(), m) {
+			return refusal(file, im.Identity(), m)
+		}
+		return im.Complete()
 	}
 	return q
 }
