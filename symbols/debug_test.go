@@ -98,9 +98,9 @@ func TestSymName(t *testing.T) {
 		{0x1004, 0x1005, Name{Function: "ns::run", Full: full, Offset: 5, Source: SourceSym, File: `c:\app\main.cc`, Line: 5}},
 		{0x1020, 0x1020, Name{Function: "ns::run", Full: full, Offset: 0x20, Source: SourceSym, File: `c:\app\main.cc`, Line: 7,
 			Inlines: []Inline{{"helper", `c:\app\main.cc`, 99}}}},
-		{0x2001, 0x2002, Name{Function: "Job::stop", Full: "public: void __thiscall Job::stop(int)", Offset: 2, Source: SourceSym}},
+		{0x2001, 0x2002, Name{Function: "Job::stop", Full: "public: void __thiscall Job::stop(int)", Offset: 2, Source: SourceSym, Public: true}},
 		{0x1fff, 0x2000, Name{}},
-		{0x3000 + exportReach - 1, 0x3000 + exportReach, Name{Function: "far", Offset: exportReach, Source: SourceSym}},
+		{0x3000 + exportReach - 1, 0x3000 + exportReach, Name{Function: "far", Offset: exportReach, Source: SourceSym, Public: true}},
 		{0x3000 + exportReach, 0x3000 + exportReach, Name{}}, // too far to be the same function
 	} {
 		got, ok := d.Name(tc.lookup, tc.ip)
@@ -115,12 +115,12 @@ func TestSymName(t *testing.T) {
 func TestPDBName(t *testing.T) {
 	for file, names := range map[string]map[uint32]Name{
 		"inline-x64.pdb": {
-			0x3000: {Function: "shapes::Box::count", Full: "public: static int shapes::Box::count", Source: SourcePDB},
-			0x3008: {Function: "_fltused", Source: SourcePDB},
+			0x3000: {Function: "shapes::Box::count", Full: "public: static int shapes::Box::count", Source: SourcePDB, Public: true},
+			0x3008: {Function: "_fltused", Source: SourcePDB, Public: true},
 		},
 		"inline-x86.pdb": {
-			0x2000: {Function: "shapes::Box::`vftable'", Full: "const shapes::Box::`vftable'", Source: SourcePDB},
-			0x3008: {Function: "_fltused", Source: SourcePDB}, // __fltused there
+			0x2000: {Function: "shapes::Box::`vftable'", Full: "const shapes::Box::`vftable'", Source: SourcePDB, Public: true},
+			0x3008: {Function: "_fltused", Source: SourcePDB, Public: true}, // __fltused there
 		},
 	} {
 		b, err := os.ReadFile("pdb/testdata/" + file)

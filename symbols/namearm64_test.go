@@ -17,15 +17,8 @@ func asARM64(t *testing.T, b []byte, entries ...[2]uint32) *pdata.Image {
 	nt := le.Uint32(b[0x3c:])
 	le.PutUint16(b[nt+4:], 0xaa64)
 	dir := b[nt+24+112+8*3:] // IMAGE_DIRECTORY_ENTRY_EXCEPTION
-	rva, table := le.Uint32(dir), []byte(nil)
 	le.PutUint32(dir[4:], uint32(8*len(entries)))
-	sections := nt + 24 + uint32(le.Uint16(b[nt+20:]))
-	for i := range uint32(le.Uint16(b[nt+6:])) {
-		s := b[sections+40*i:]
-		if at := le.Uint32(s[12:]); rva >= at && rva-at < le.Uint32(s[16:]) {
-			table = b[le.Uint32(s[20:])+rva-at:]
-		}
-	}
+	table := fileAt(b, le.Uint32(dir))
 	for i, e := range entries {
 		le.PutUint32(table[8*i:], e[0])
 		le.PutUint32(table[8*i+4:], 1|e[1]/4<<2) // packed, of so many instructions
@@ -35,6 +28,20 @@ func asARM64(t *testing.T, b []byte, entries ...[2]uint32) *pdata.Image {
 		t.Fatal(err)
 	}
 	return im
+}
+
+// fileAt returns what of an image file lies at an RVA, and behind it.
+func fileAt(b []byte, rva uint32) []byte {
+	le := binary.LittleEndian
+	nt := le.Uint32(b[0x3c:])
+	sections := nt + 24 + uint32(le.Uint16(b[nt+20:]))
+	for i := range uint32(le.Uint16(b[nt+6:])) {
+		s := b[sections+40*i:]
+		if at := le.Uint32(s[12:]); rva >= at && rva-at < le.Uint32(s[16:]) {
+			return b[le.Uint32(s[20:])+rva-at:]
+		}
+	}
+	return nil
 }
 
 // The function table of ARM64 too proves that an export is another function's.

@@ -30,6 +30,7 @@ type Name struct {
 	Full     string // the whole declaration where it is known and says more, else ""
 	Offset   uint64 // bytes from the function's start to the frame's IP
 	Source   SourceKind
+	Public   bool   // a public symbol's, which tells where a function begins and not how far it reaches
 	File     string // source file as the compiler recorded it, "" unknown
 	Line     uint32 // in File, 0 unknown; with Inlines, of the outermost call
 	Inlines  []Inline

@@ -57,15 +57,7 @@ func (w *walker) name(f unwind.Frame) Frame {
 
 // nameIn names an address of a module by the best source there is.
 func (w *walker) nameIn(m *Module, lookup, ip uint32) symbols.Name {
-	if d := w.space.debugOf(m); d != nil {
-		if name, ok := d.Name(lookup, ip); ok {
-			return name
-		}
-	}
-	if im := w.space.imageOf(m); im != nil {
-		return symbols.NameOf(im, lookup, ip)
-	}
-	return symbols.Name{Source: symbols.SourceNone}
+	return symbols.NameIn(w.space.debugOf(m), w.space.imageOf(m), lookup, ip)
 }
 
 // Windows remembers the last 64 unloaded modules of a process and 50 of the
