@@ -113,11 +113,11 @@ func (t *FunctionTable) EntryBytes(i int) []byte {
 
 // Entry returns entry i of an AMD64 table, and whether there is one.
 func (t *FunctionTable) Entry(i int) (FunctionEntry, bool) {
-	b := t.EntryBytes(i)
-	if len(b) < functionEntryAMD64 {
+	if i < 0 || i >= t.Count || t.EntrySize < functionEntryAMD64 {
 		return FunctionEntry{}, false
 	}
-	c := cursor.New(b, "FunctionTable", -1)
+	c := cursor.New(t.entries, "FunctionTable", t.Offset)
+	c.Seek(i * t.EntrySize)
 	return FunctionEntry{c.U32(), c.U32(), c.U32()}, true
 }
 
