@@ -22,7 +22,7 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 	if f.Trust == TrustContext {
 		w.x86.effort = walkEffort
 	}
-	if f.exact() && f.IP < lowestEIP {
+	if f.exact() && w.nullCall(w.site(f.IP), opt) {
 		return w.stepNullCall86(regs, f, opt)
 	}
 	if g, ok := w.frameless86(f, opt); ok {
@@ -169,7 +169,7 @@ func (w *Walker) savedEBP(f *Frame, opt *Options, at uint64) (uint64, bool) {
 	return 0, false
 }
 
-// stepNullCall86 unwinds a call through a null pointer.
+// stepNullCall86 unwinds a call through a null or wild pointer.
 func (w *Walker) stepNullCall86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
 	why := Stop{StopNoUnwindData, fmt.Sprintf("%#x is not code", f.IP)}
 	ip, ok := w.word(f.SP)

@@ -78,7 +78,7 @@ func (w *Walker) findRuns86(pc uint64) []sim86 {
 		}
 		tried++
 		if r := w.simulate(code[i:], start, pc); r.complete {
-			r.certain = start == exported
+			r.certain = start == exported && tried == 1 // no other function seems to begin behind it
 			runs = append(runs, r)
 		}
 		if start == exported {

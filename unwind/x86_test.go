@@ -165,12 +165,21 @@ func TestLowEIPEnds86(t *testing.T) {
 	}
 }
 
-// A call through a null pointer leaves the return address on top.
+// A call through a null or wild pointer leaves the return address on top, below
+// a frame that ebp would lead past.
 func TestNullCall86(t *testing.T) {
-	s := space86()
-	ret := s.callAt(0x1540)
-	s.poke32(esp0, uint32(ret))
-	if f, stop, ok := step86(s, regs86(0, esp0, esp0+0x100)); !ok || f.IP != ret || f.SP != esp0+4 || f.FP != esp0+0x100 || f.Method != MethodLeaf {
-		t.Errorf("%+v %+v", f, stop)
+	for eip, wild := range map[uint64]bool{0: true, 0x17: true, 0x1234: true, dataPage + 8: true, exeBase + 0x1300: false, jitPage + 8: false} {
+		s := space86()
+		ret := s.callAt(0x1540)
+		s.exec[jitPage] = true
+		s.poke32(esp0, uint32(ret))
+		s.poke32(esp0+0x100, esp0+0x200, uint32(s.callAt(0x1580)))
+		f, stop, ok := step86(s, regs86(eip, esp0, esp0+0x100))
+		if wild && (!ok || f.IP != ret || f.SP != esp0+4 || f.FP != esp0+0x100 || f.Method != MethodLeaf) {
+			t.Errorf("%#x: %+v %+v", eip, f, stop)
+		}
+		if !wild && (!ok || f.Method != MethodEBP || f.SP != esp0+0x108) {
+			t.Errorf("%#x is code: %+v %+v", eip, f, stop)
+		}
 	}
 }
