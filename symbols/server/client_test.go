@@ -17,8 +17,11 @@ import (
 	"dumptriage/dump"
 )
 
-// quick are limits under which a test that waits is over soon.
-var quick = Options{Request: 200 * time.Millisecond, Stall: 100 * time.Millisecond, Backoff: time.Millisecond}
+// quick is for servers that answer; hasty for those that never will.
+var (
+	quick = Options{Backoff: time.Millisecond}
+	hasty = Options{Backoff: time.Millisecond, Request: 200 * time.Millisecond, Stall: 100 * time.Millisecond}
+)
 
 const limit = 1 << 20
 
@@ -149,7 +152,14 @@ func TestHostileServer(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			_, err := fetch(t, New(quick), serve(t, tc.handler)+"/f")
+			opt := quick
+			switch tc.name {
+			case "slow body":
+				opt.Stall = hasty.Stall
+			case "no answer":
+				opt = hasty
+			}
+			_, err := fetch(t, New(opt), serve(t, tc.handler)+"/f")
 			e, ok := errors.AsType[*dump.Error](err)
 			if !ok || e.Code != tc.code || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v, want %s: %s", err, tc.code, tc.want)
