@@ -85,7 +85,7 @@ func errorsJSON(errs []*dump.Error) []ErrorJSON {
 func inputsJSON(in []triage.Input) []InputJSON {
 	out := make([]InputJSON, 0, len(in))
 	for _, i := range in {
-		j := InputJSON{Path: i.Path, Member: i.Member, SHA256: i.SHA256, Format: string(i.Format), DumpType: i.Kind, Flags: i.Flags}
+		j := InputJSON{Path: i.Path, Member: i.Member, SHA256: i.SHA256, Format: string(i.Format), DumpType: i.Kind, Flags: i.Flags, Comments: i.Comments}
 		if i.Size > 0 || i.Format != "" {
 			j.Size = &i.Size
 		}
@@ -231,7 +231,7 @@ func bugCheckJSON(b *triage.BugCheck, h hexer, arch dump.Arch) *BugCheckJSON {
 		return nil
 	}
 	name, meaning, _ := codes.BugCheck(b.Code)
-	j := &BugCheckJSON{Code: hex32(b.Code), RawCode: hex32(b.Raw), Name: name, Live: b.Live}
+	j := &BugCheckJSON{Code: hex32(b.Code), RawCode: hex32(b.Raw), Name: name, Live: b.Live, BrokenDriver: b.BrokenDriver}
 	for _, p := range b.Parameters {
 		j.Parameters = append(j.Parameters, h.addr(arch.Narrow(p)))
 	}

@@ -53,6 +53,7 @@ type InputJSON struct {
 	Format   string   `json:"format,omitempty"`
 	DumpType string   `json:"dump_type,omitempty"`
 	Flags    []string `json:"flags,omitempty"`
+	Comments []string `json:"comments,omitempty" jsonschema_description:"that the writer of the dump put in"`
 }
 
 // ProcessJSON is the dumped process.
@@ -126,6 +127,7 @@ type BugCheckJSON struct {
 	Parameters       []string   `json:"parameters" jsonschema:"minItems=4,maxItems=4"`
 	ParameterMeaning []string   `json:"parameter_meaning,omitempty" jsonschema:"minItems=4,maxItems=4"`
 	Live             bool       `json:"live"`
+	BrokenDriver     string     `json:"broken_driver,omitempty" jsonschema_description:"that the kernel itself held responsible"`
 	Blame            *BlameJSON `json:"blame,omitempty"`
 }
 

@@ -173,12 +173,13 @@ func bugCheckIncident() *triage.Incident {
 		Registers: registers(dump.AMD64, 0xfffff80438290000, 0xffff850429800000),
 	}
 	return &triage.Incident{
-		Inputs:   []triage.Input{{Path: "083125-14875-01.dmp", Format: dump.FormatKernel64, Size: 1}},
+		Inputs:   []triage.Input{{Path: "083125-14875-01.dmp", Format: dump.FormatKernel64, Size: 1, Comments: []string{"written by a tool\r\n  because\x1b of this"}}},
 		System:   dump.System{Arch: dump.AMD64, Major: 10, Build: 26100},
 		Crashing: 0,
 		BugCheck: &triage.BugCheck{
-			BugCheck: dump.BugCheck{Code: 0x7e, Raw: 0x1000007e, Parameters: [4]uint64{0xffffffffc0000005, 0xfffff8048b58334c, 0xffff850429891ee8, 0xffff850429891720}},
-			Blame:    &triage.Blame{Module: driver, Offset: 0x334c, Rule: "faulting instruction", Confidence: "high"},
+			BugCheck:     dump.BugCheck{Code: 0x7e, Raw: 0x1000007e, Parameters: [4]uint64{0xffffffffc0000005, 0xfffff8048b58334c, 0xffff850429891ee8, 0xffff850429891720}},
+			BrokenDriver: "amdppm.sys",
+			Blame:        &triage.Blame{Module: driver, Offset: 0x334c, Rule: "faulting instruction", Confidence: "high"},
 		},
 		Threads: []triage.Thread{{Thread: dump.Thread{ID: 0x1c, Kernel: info}, Kernel: half, KernelInfo: info}},
 		Modules: []*triage.Module{ntModule, driver},

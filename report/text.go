@@ -124,6 +124,33 @@ func (t *text) heading(inc *triage.Incident) {
 	}
 }
 
+// Of a comment so much is shown; JSON has it whole.
+const (
+	commentLines = 8
+	commentWidth = 200 // characters
+)
+
+// comment writes what the writer of a dump put in, line by line.
+func (t *text) comment(s string) {
+	label := "Comment:"
+	for i, line := range strings.SplitN(s, "\n", commentLines+1) {
+		if i == commentLines {
+			t.line("", "         ...")
+			return
+		}
+		line = strings.TrimRight(line, "\r")
+		n := 0
+		for at := range line {
+			if n++; n > commentWidth {
+				line = line[:at] + "..."
+				break
+			}
+		}
+		t.line("", "%s", strings.TrimRight(label+" "+clean(line), " "))
+		label = "        "
+	}
+}
+
 func (t *text) inputs(in []triage.Input) {
 	for _, i := range in {
 		what := joinWith(", ", string(i.Format), clean(i.Kind))
@@ -135,6 +162,9 @@ func (t *text) inputs(in []triage.Input) {
 			name += " (" + clean(i.Member) + ")"
 		}
 		t.line("", "Dump:    %s%s", name, what)
+		for _, c := range i.Comments {
+			t.comment(c)
+		}
 	}
 }
 
@@ -232,6 +262,9 @@ func (t *text) bugCheck(inc *triage.Incident) {
 	}
 	for i, p := range b.Parameters {
 		t.line("", "Arg%d: %s", i+1, joinWith(", ", hexFor(t.arch).addr(t.arch.Narrow(p))[2:], meaning[i]))
+	}
+	if b.BrokenDriver != "" {
+		t.line("", "Driver:  %s (named by the kernel itself)", clean(b.BrokenDriver))
 	}
 	t.blame(b.Blame)
 }

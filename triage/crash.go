@@ -46,7 +46,7 @@ func (a *analysis) explainBugCheck() {
 	if k == nil {
 		return
 	}
-	out.Live = k.Live()
+	out.Live, out.BrokenDriver = k.Live(), k.BrokenDriver()
 	if !out.Live && a.inc.Crashing < 0 {
 		a.inc.Crashing = a.bugCheckThread()
 	}
@@ -89,7 +89,7 @@ func (a *analysis) blame(k *kdump.File) *Blame {
 	return b
 }
 
-// assertionText renders a Breakpad assertion record's fields as one line.
+// assertionText returns the expression of a Breakpad assertion record.
 func assertionText(m *minidump.File) string {
 	as, err := m.Assertion()
 	if err != nil || as == nil {

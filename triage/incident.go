@@ -52,6 +52,9 @@ type Input struct {
 	Format dump.Format
 	Kind   string
 	Flags  []string
+	// Comments are what the writer of the dump put in, such as a tool's command
+	// line and why it wrote.
+	Comments []string
 }
 
 // Module is a module with what became of its image and names.
@@ -101,8 +104,9 @@ type AdjustedAddress struct {
 // BugCheck is a kernel dump's bugcheck and who is blamed for it.
 type BugCheck struct {
 	dump.BugCheck
-	Live  bool // the system went on: a live dump
-	Blame *Blame
+	Live         bool   // the system went on: a live dump
+	BrokenDriver string // that the kernel itself held responsible, "" when it named none
+	Blame        *Blame
 }
 
 // Blame names the module held responsible and the rule that chose it.

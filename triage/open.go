@@ -161,11 +161,30 @@ func Companion(path string) (string, bool) {
 // Describe says what the file is. Files over hashLimit bytes are not hashed,
 // since that would read all of a dump of which the rest needs little.
 func (d *Dump) Describe(hashLimit int64) Input {
-	in := Input{Path: d.Path, Member: d.File.Member(), Size: d.File.DiskSize(), Format: d.Format(), Kind: d.Kind(), Flags: d.Flags()}
+	in := Input{Path: d.Path, Member: d.File.Member(), Size: d.File.DiskSize(), Format: d.Format(), Kind: d.Kind(), Flags: d.Flags(), Comments: comments(d.Source)}
 	if sum, ok := d.File.SHA256(hashLimit); ok {
 		in.SHA256 = sum
 	}
 	return in
+}
+
+// comments returns the comments in a dump.
+func comments(src dump.Source) []string {
+	var all []string
+	switch f := src.(type) {
+	case *minidump.File:
+		c, _ := f.Comments() // damage is among the file's
+		all = []string{c.A, c.W}
+	case *kdump.File:
+		all = []string{f.Comment()}
+	}
+	var out []string
+	for _, s := range all {
+		if s = strings.TrimSpace(s); s != "" && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // DefaultHashLimit is the size up to which inputs are hashed.
