@@ -65,7 +65,12 @@ func TestMutants(t *testing.T) {
 	}
 	root := moduleRoot(t)
 	dir := t.TempDir()
-	sample := mutantSample(t, dir)
+	tryMutants(t, root, dir, "mutants", mutants, mutantSample(t, dir))
+}
+
+// tryMutants fills the table of docs/unwinding.md with that name.
+func tryMutants(t *testing.T, root, dir, name string, mutants []mutant, sample []string) {
+	t.Helper()
 	table := new(bytes.Buffer)
 	fmt.Fprintf(table, "| fault | boundaries | checks | call sites |\n|---|---|---|---|\n")
 	sound := runMutant(t, root, dir, mutant{}, sample)
@@ -79,7 +84,7 @@ func TestMutants(t *testing.T) {
 	}
 	t.Logf("\n%s", table)
 	if *updateDocs {
-		replaceTable(t, filepath.Join(root, "docs/unwinding.md"), table.String())
+		replaceTable(t, filepath.Join(root, "docs/unwinding.md"), name, table.String())
 	}
 }
 
@@ -145,13 +150,9 @@ func (m mutant) overlay(t *testing.T, root, dir string) string {
 	return name
 }
 
-const (
-	tableBegin = "<!-- mutants: begin -->\n"
-	tableEnd   = "<!-- mutants: end -->\n"
-)
-
-func replaceTable(t *testing.T, path, table string) {
+func replaceTable(t *testing.T, path, name, table string) {
 	t.Helper()
+	tableBegin, tableEnd := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->\n"
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
