@@ -27,6 +27,8 @@ type Document struct {
 	Regions         []RegionJSON     `json:"regions,omitempty"`
 	Ranges          []RangeJSON      `json:"ranges,omitempty"`
 	Streams         []StreamJSON     `json:"streams,omitempty"`
+	Symbols         []SymbolFileJSON `json:"symbols,omitempty" jsonschema_description:"files that the modules call for (symbols)"`
+	Structure       *StructureJSON   `json:"structure,omitempty" jsonschema_description:"a structure of a PDB (symbols types)"`
 	CPUs            []CPUJSON        `json:"cpus,omitempty"`
 	Pairing         *PairingJSON     `json:"pairing,omitempty"`
 	Signature       *SignatureJSON   `json:"signature,omitempty"`

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"dumptriage/dump"
+	"dumptriage/symbols"
+	"dumptriage/symbols/pdb"
 	"dumptriage/triage"
 )
 
@@ -20,6 +22,8 @@ const (
 	ListHandles ListKind = "handles"
 	ListMemory  ListKind = "memory"
 	ListStreams ListKind = "streams"
+	ListSymbols ListKind = "symbols"
+	ListTypes   ListKind = "types"
 )
 
 // List is what the verbs other than stacks print: the facts of one dump, as far
@@ -39,6 +43,8 @@ type List struct {
 	Regions  []dump.Region
 	Ranges   []dump.Range
 	Streams  []Stream
+	Symbols  []symbols.Need
+	Struct   *pdb.Struct // of ListTypes
 	// Crash and BugCheck are printed by info.
 	Crash    *dump.Exception
 	BugCheck *dump.BugCheck
@@ -108,6 +114,10 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 		special["ranges"] = func(s *stream) { s.ranges(l.Ranges, h) }
 	case ListStreams:
 		d.Streams = streamsJSON(l.Streams)
+	case ListSymbols:
+		d.Symbols = symbolsJSON(l.Symbols)
+	case ListTypes:
+		d.Structure = structureJSON(l.Struct)
 	}
 	return newStream(w).document(&d, special)
 }

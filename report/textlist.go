@@ -33,6 +33,10 @@ func ListText(w io.Writer, l *List, opt Options) error {
 		t.memory(l.Regions, l.Ranges)
 	case ListStreams:
 		t.streams(l.Streams)
+	case ListSymbols:
+		t.symbolTable(l.Symbols)
+	case ListTypes:
+		t.structure(l.Struct)
 	}
 	t.errors(l.Errors)
 	return t.flush()

@@ -6,6 +6,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/report/codes"
+	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/unwind"
 )
@@ -278,6 +279,18 @@ func moduleAlias(m *dump.Module) string {
 
 // trustMark marks the frames that are not certain by how they were found.
 func trustMark(f *triage.Frame) string {
+	return howFound(f) + mismatchMark(f)
+}
+
+// mismatchMark marks a name that comes from symbols of another build.
+func mismatchMark(f *triage.Frame) string {
+	if f.Module != nil && f.Module.Symbols == symbols.DebugMismatch && (f.Name.Source == symbols.SourcePDB || f.Name.Source == symbols.SourceSym) {
+		return " [symbols of another build]"
+	}
+	return ""
+}
+
+func howFound(f *triage.Frame) string {
 	switch f.Trust {
 	case unwind.TrustContext, unwind.TrustCFI, unwind.TrustInline:
 		return ""

@@ -166,6 +166,17 @@ func chain(element string, stores []string, cache string) (Element, error) {
 	return e, nil
 }
 
+// NewChain makes an element of a cache directory and a server.
+func NewChain(dir, server string) (Element, error) {
+	switch {
+	case !IsURL(server):
+		return Element{}, pathError("%q is no address of a server, such as https://host/symbols", shortened(server))
+	case dir == "" || IsURL(dir):
+		return Element{}, pathError("%q is no directory", dir)
+	}
+	return chain(server, []string{dir, server}, "")
+}
+
 // IsURL reports whether a place is an HTTP server rather than a directory.
 func IsURL(place string) bool {
 	scheme, _, ok := strings.Cut(place, "://")

@@ -108,7 +108,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			stacksCommand(), explainCommand(), infoCommand(), modulesCommand(), driversCommand(), threadsCommand(), handlesCommand(),
-			memoryCommand(), streamsCommand(), schemaCommand(), completionCommand(), manCommand(),
+			memoryCommand(), streamsCommand(), symbolsCommand(), schemaCommand(), completionCommand(), manCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

@@ -33,10 +33,10 @@ var allowed = map[string][]string{
 	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/undname", "pdata", "internal/cursor", "internal/input"},
 	"symbols/server":         {"dump"},
 	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
-	"report":                 {"dump", "triage", "symbols", "unwind", "report/codes"},
+	"report":                 {"dump", "triage", "symbols", "symbols/pdb", "unwind", "report/codes"},
 	"report/codes":           {},
 	"fixtures":               {},
-	"cmd/dumptriage":         {"dump", "minidump", "kdump", "pdata", "symbols", "symbols/pdb", "symbols/server", "triage", "report", "internal/cursor", "internal/input"},
+	"cmd/dumptriage":         {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "report", "internal/cursor", "internal/input"},
 	"internal/layering":      {},
 	// For tests and measurements; nothing of the product imports them.
 	"unwind/oracle":                   {"dump", "pdata", "unwind", "internal/cursor"},
