@@ -15,6 +15,9 @@ import (
 // the blocks with such lines.
 func TestDocumentedOutput(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
+	for _, v := range environment {
+		t.Setenv(v.name, "")
+	}
 	blocks := 0
 	for _, page := range []string{"README.md", filepath.Join("docs", "usage.md")} {
 		b, err := os.ReadFile(page)
