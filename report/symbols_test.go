@@ -1,0 +1,84 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"dumptriage/dump"
+	"dumptriage/symbols"
+	"dumptriage/symbols/pdb"
+	"dumptriage/triage"
+	"dumptriage/unwind"
+)
+
+func needs() []symbols.Need {
+	m := &dump.Module{Path: `C:\app.exe`, TimeDateStamp: 1, Size: 0x1000}
+	evil := &dump.Module{Path: "a\x1b[31m:b"}
+	return []symbols.Need{
+		{Module: m, Kind: symbols.NeedImage, Key: symbols.FileKey{Dir: "app.exe", ID: "000000011000", Name: "app.exe"}, InDump: true},
+		{Module: m, Kind: symbols.NeedDebug, Key: symbols.FileKey{Dir: "app.pdb", ID: "AB1", Name: "app.pdb"}, Reason: "is another build", Mismatch: true,
+			Attempts: []symbols.Attempt{{Place: "/s"}, {Place: "https://h", Path: "https://h/app.pdb/AB1/app.pdb", Result: "not found"}, {Place: "https://h", Path: "https://h/app.pdb/AB1/app.pd_", Result: "not found"}}},
+		{Module: evil, Kind: symbols.NeedImage, Key: symbols.FileKey{Dir: "a\x1b[31m:b", Name: "a\x1b[31m:b"}},
+	}
+}
+
+func TestSymbolList(t *testing.T) {
+	l := &List{Kind: ListSymbols, System: &dump.System{}, Symbols: needs(), ThreadCount: -1, ModuleCount: -1}
+	var text, js, manifest bytes.Buffer
+	if err := ListText(&text, l, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"in_dump", "mismatch", "3 files needed, 1 found, 2 missing", "app.pdb: is another build", "Tried: /s\nTried: https://h (not found)\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, text.String())
+		}
+	}
+	if strings.Contains(text.String(), "\x1b") {
+		t.Error("a name reaches the terminal as it is")
+	}
+	if err := ListJSON(&js, l, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	validate(t, js.Bytes())
+	for _, want := range []string{`"url_path":"app.pdb/AB1/app.pdb","state":"mismatch","tried":["/s","https://h/app.pdb/AB1/app.pdb (not found)","https://h/app.pdb/AB1/app.pd_ (not found)"]`} {
+		if !strings.Contains(js.String(), want) {
+			t.Errorf("the JSON lacks %s:\n%s", want, js.String())
+		}
+	}
+	if err := ManifestText(&manifest, l); err != nil || manifest.String() != "app.pdb,AB1,1\n" {
+		t.Errorf("%q, %v", manifest.String(), err)
+	}
+}
+
+func TestStructure(t *testing.T) {
+	l := &List{Kind: ListTypes, System: &dump.System{}, ThreadCount: -1, ModuleCount: -1, Struct: &pdb.Struct{Name: "S", Kind: "struct", Size: 8,
+		Fields: []pdb.Field{{Type: "B", Base: true}, {Name: "f", Offset: 4, Type: "int", Bits: 1, BitStart: 0}}}}
+	var text, js bytes.Buffer
+	if err := ListText(&text, l, Options{}); err != nil || !strings.Contains(text.String(), "+0x000 (base)               : B\n   +0x004 f                    : int : Pos 0, 1 Bit\n") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	if err := ListJSON(&js, l, Options{}); err != nil || !strings.Contains(js.String(), `{"name":"f","offset":4,"type":"int","bits":1,"bit_start":0}`) {
+		t.Errorf("%v: %s", err, js.String())
+	}
+	validate(t, js.Bytes())
+}
+
+// Only names that another build's symbols gave are marked.
+func TestMismatchMark(t *testing.T) {
+	for _, tc := range []struct {
+		state  symbols.DebugState
+		source symbols.SourceKind
+		want   string
+	}{
+		{symbols.DebugMismatch, symbols.SourcePDB, " [scan] [symbols of another build]"},
+		{symbols.DebugMismatch, symbols.SourceSym, " [scan] [symbols of another build]"},
+		{symbols.DebugMismatch, symbols.SourceExport, " [scan]"},
+		{symbols.DebugLoaded, symbols.SourcePDB, " [scan]"},
+	} {
+		f := &triage.Frame{Frame: unwind.Frame{Trust: unwind.TrustScan}, Module: &triage.Module{Symbols: tc.state}, Name: symbols.Name{Source: tc.source}}
+		if got := trustMark(f); got != tc.want {
+			t.Errorf("%v, %s: %q", tc.state, tc.source, got)
+		}
+	}
+}
