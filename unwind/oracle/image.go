@@ -101,12 +101,6 @@ func (im *image) enterable(rf pdata.RuntimeFunction) (info *pdata.UnwindInfo, ok
 	return info, true
 }
 
-// builds reports whether codes build a frame, other than the processor's own
-// machine frame, which is there at the first instruction.
-func builds(info *pdata.UnwindInfo) bool {
-	return slices.ContainsFunc(info.Codes, func(c pdata.UnwindCode) bool { return c.Op != pdata.PushMachFrame })
-}
-
 // Where the emulated process keeps things. The stack is large enough for the
 // largest frames that prologs allocate.
 const (

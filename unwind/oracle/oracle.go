@@ -92,7 +92,7 @@ func (o *Oracle) runner(rf pdata.RuntimeFunction) (execute func(steps int), unde
 	if !ok {
 		return nil, false
 	}
-	return func(steps int) { o.run(rf, info, steps) }, info.Handler != 0 && len(info.Codes) == 0
+	return func(steps int) { o.run(rf, info, steps) }, info.Handler != 0 && !describes(info)
 }
 
 // arrival says how the run came to an instruction.
@@ -159,8 +159,8 @@ func (r *run) enter(rf pdata.RuntimeFunction, info *pdata.UnwindInfo) {
 		r.poke(entrySP+0x200, entrySP+0x400)
 		r.poke(entrySP+0x208, outerReturn)
 	}
-	if n := len(info.Codes); n > 0 && info.Codes[n-1].Op == pdata.PushMachFrame {
-		r.interrupted(info.Codes[n-1].Info == 1)
+	if errorCode, ok := machineFrame(info); ok {
+		r.interrupted(errorCode)
 	}
 	r.t.gpr, r.t.xmm = *r.regs, *r.xmm
 	r.t.watch()

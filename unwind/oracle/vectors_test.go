@@ -55,7 +55,7 @@ func vectorImage() *fixtures.Image {
 // writeVectors writes the vectors and the checked-in fixtures to files.
 func writeVectors(t testing.TB, dir string) (paths []string) {
 	t.Helper()
-	for name, b := range map[string][]byte{"vectors.dll": vectorImage().File(), "opcodes.dll": fixtures.OpcodeImage().File(), "epilogs.dll": fixtures.EpilogImage().File()} {
+	for name, b := range map[string][]byte{"vectors.dll": vectorImage().File(), "opcodes.dll": fixtures.OpcodeImage().File(), "epilogs.dll": fixtures.EpilogImage().File(), "version3.dll": fixtures.Version3Image().File()} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
