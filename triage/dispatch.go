@@ -1,8 +1,6 @@
 package triage
 
 import (
-	"strings"
-
 	"dumptriage/dump"
 	"dumptriage/pdata"
 	"dumptriage/unwind"
@@ -11,7 +9,8 @@ import (
 // dispatchers are the functions of ntdll that the system enters user code
 // through, by their exported names.
 type dispatchers struct {
-	module *Module // the ntdll they were looked for in
+	looked bool
+	module *Module // the ntdll that has them
 	ranges []dispatcherRange
 }
 
@@ -30,16 +29,16 @@ var dispatcherExports = []struct {
 
 // Dispatcher implements unwind.DispatcherSpace.
 func (s *space) Dispatcher(va uint64) unwind.Dispatcher {
-	m := s.find(va)
-	if m == nil || s.arch != dump.AMD64 || !strings.EqualFold(m.Name(), "ntdll.dll") {
-		return unwind.NoDispatcher
-	}
 	d := &s.entries
-	if d.module != m {
-		*d = dispatchers{module: m}
-		if im := s.imageOf(m); im != nil {
+	if !d.looked {
+		d.looked = true
+		if m, im := s.ntdll(); im != nil && s.arch == dump.AMD64 {
+			d.module = m
 			d.find(im, m.Base)
 		}
+	}
+	if m := s.find(va); m == nil || m != d.module {
+		return unwind.NoDispatcher
 	}
 	for _, r := range d.ranges {
 		if va >= r.begin && va < r.end {

@@ -232,6 +232,9 @@ func (t *dynamicTable) direct(rf pdata.RuntimeFunction) (pdata.RuntimeFunction, 
 		if rf, ok = (memoryEntries{t.owner.space.mem, at}).entry(0); !ok {
 			return rf, dump.Errorf(dump.OutOfRange, "RUNTIME_FUNCTION", "the entry at %#x that another refers to is not in the dump", at)
 		}
+		if rf.Begin >= rf.End {
+			return rf, dump.Errorf(dump.BadRecord, "RUNTIME_FUNCTION", "the entry at %#x that another refers to describes no code", at)
+		}
 	}
 	return rf, dump.Errorf(dump.Cycle, "RUNTIME_FUNCTION", "indirect entries do not end")
 }

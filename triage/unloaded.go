@@ -43,8 +43,12 @@ func (u *unloadedImages) at(s *space, va uint64) (*pdata.Image, uint64) {
 }
 
 // only returns the one module that was at an address, nil when there were
-// several images or none.
+// several images or none. Of a list longer than any system's nothing is
+// believed: it is searched for every word of a stack.
 func (u *unloadedImages) only(va uint64) *dump.Module {
+	if len(u.modules) > unloadedSearched {
+		return nil
+	}
 	var found *dump.Module
 	for i := range u.modules {
 		m := &u.modules[i]
