@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The long form of the unwinding oracle: every function of images by Microsoft's
-# compiler, GCC, Clang, Rust and Go, and the table of mutants. Needs
+# compiler, GCC, Clang, Rust and Go, and the tables of mutants. Needs
 # libunicorn-dev, the runtime of mingw-w64's GCC, and npm to fetch the images,
 # which are left in a folder for the next time and are no part of the project.
 #
@@ -26,12 +26,23 @@ fetch @img/sharp-win32-x64 0.35.5 lib/sharp-win32-x64-0.35.5.node
 fetch @img/sharp-win32-x64 0.35.5 lib/libvips-42.dll
 fetch @esbuild/win32-x64 0.28.2 esbuild.exe
 
+x64=("${npm[@]}")
+npm=()
+fetch @ast-grep/napi-win32-arm64-msvc 0.51.3 ast-grep-napi.win32-arm64-msvc.node
+fetch @next/swc-win32-arm64-msvc 16.4.6 next-swc.win32-arm64-msvc.node
+arm64=("${npm[@]}")
+
 go build -tags oracle -o "$work/oracle" ./unwind/oracle/cmd/unwind-oracle
 images="$(go list -m -f '{{.Dir}}' github.com/saferwall/pe)/test"
 gcc=$(compgen -G '/usr/lib/gcc/x86_64-w64-mingw32/*-posix' | head -1)
 "$work/oracle" -failures 20 fixtures/unwind/{opcodes,epilogs}.dll "$gcc"/{libgcc_s_seh-1,libstdc++-6}.dll \
     "$images"/{kernel32.dll,acpi.sys,SgrmEnclave_secure.dll,D2D1Debug2.dll,PSCRIPT5.DLL,WdBoot.sys,YourPhone.Exp.WinRT.dll,WdfCoInstaller01011.dll,amdi2c.sys,amdxata.sys,pwsh.exe,mfc140u.dll,liblzo2-2.dll,putty.exe,brave.exe} \
-    "${npm[@]}"
+    "${x64[@]}"
+"$work/oracle" -failures 20 unwind/oracle/testdata/arm64/unwind-arm64.dll "${arm64[0]}"
+"$work/oracle" -header=false -failures 20 -stride 10 "${arm64[1]}"
+# Every ARM64 entry decoded as llvm-readobj-19 decodes it.
+mkdir -p "$work/arm64" && cp -u "${arm64[@]}" "$work/arm64/"
+DUMPTRIAGE_ARM64_IMAGES="$work/arm64" go test -count=1 -run ARM64AgainstLLVM -v ./pdata
 if [ "${MUTANTS:-}" = 1 ]; then
     go test -tags oracle -timeout 30m -run Mutants ./unwind/oracle -update
 fi

@@ -31,7 +31,6 @@ var arm64Mutants = []mutant{
 	{"signatures stay on return addresses", "unwind/arm64.go", "return v & mask", "return v"},
 	{"leaf functions have no caller", "unwind/arm64.go", "return t, f.exact() && known &&", "return t, f.exact() && !known &&"},
 	{"call sites are looked up with the return address", "unwind/arm64.go", "s := w.site(f.Lookup)\n", "s := w.site(f.IP)\n"},
-	{"packed: setting fp takes no instruction", "pdata/arm64packed.go", "if chained && prolog {", "if chained && !prolog {"},
 	{"packed: signing takes no instruction", "pdata/arm64packed.go", "if p.cr == crChainPAC {\n\t\tc = append", "if p.cr == crChainPAC && !chained {\n\t\tc = append"},
 	{"packed: storing parameters takes no instruction", "pdata/arm64packed.go", "homes = 4", "homes = 0"},
 	{"packed: the epilog stores parameters too", "pdata/arm64packed.go", "if p.homes && prolog {", "if p.homes {"},

@@ -1,13 +1,13 @@
-// Package oracle checks the x64 unwinder against the processor. It executes the
+// Package oracle checks the x64 and ARM64 unwinders against the processor. It executes the
 // functions of a PE image from random states in an emulator, stops at every
 // instruction boundary, unwinds one frame there and compares the caller it gets
-// (rip, rsp, rbx, rbp, rsi, rdi, r12 to r15, xmm6 to xmm15) with the registers
-// the function was entered with. What a correct unwinder must answer is thereby
+// (rip, rsp, rbx, rbp, rsi, rdi, r12 to r15, xmm6 to xmm15; pc, sp, x19 to x28,
+// fp) with the registers the function was entered with. What a correct unwinder must answer is thereby
 // known without reading any unwind data.
 //
 // Calls are stepped over, as what a callee does is its own function's matter,
 // after a check of the call site the way a caller's frame meets it: by the
-// return address less one. Conditional branches go where no run has been yet,
+// return address less one, or less one instruction. Conditional branches go where no run has been yet,
 // whatever the flags say, so that all code is reached; that can make code
 // overwrite what it saved, and such states, where the truth is nowhere left to
 // be found, are counted apart and not as wrong.

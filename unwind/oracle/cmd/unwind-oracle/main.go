@@ -1,5 +1,5 @@
-// Command unwind-oracle checks the x64 unwinder on the functions of PE images,
-// by emulation, and prints a table of boundaries tried and wrong.
+// Command unwind-oracle checks the x64 and ARM64 unwinders on the functions of
+// PE images, by emulation, and prints a table of boundaries tried and wrong.
 package main
 
 import (

@@ -321,6 +321,19 @@ packed_homes: // RegI 2, H, CR 3, 80 bytes of saves and 16 of frame record
 	ldp x19, x20, [sp], #80
 	ret
 packed_homes_end:
+	.globl packed_homes_only
+packed_homes_only: // H, CR 3: the first store of parameters makes the room
+	stp x0, x1, [sp, #-64]!
+	stp x2, x3, [sp, #16]
+	stp x4, x5, [sp, #32]
+	stp x6, x7, [sp, #48]
+	stp x29, x30, [sp, #-16]!
+	mov x29, sp
+	bl callee
+	ldp x29, x30, [sp], #16
+	add sp, sp, #64
+	ret
+packed_homes_only_end:
 	.globl packed_signed
 packed_signed: // RegF 1, RegI 3, CR 2, 48 bytes of saves and 48 of frame record and locals
 	pacibsp
@@ -358,6 +371,8 @@ packed_large_end:
 	.section .pdata, "dr"
 	.rva packed_homes
 	.long 1 | (packed_homes_end - packed_homes) / 4 << 2 | 2 << 16 | 1 << 20 | 3 << 21 | 6 << 23
+	.rva packed_homes_only
+	.long 1 | (packed_homes_only_end - packed_homes_only) / 4 << 2 | 1 << 20 | 3 << 21 | 5 << 23
 	.rva packed_signed
 	.long 1 | (packed_signed_end - packed_signed) / 4 << 2 | 1 << 13 | 3 << 16 | 2 << 21 | 6 << 23
 	.rva packed_large
