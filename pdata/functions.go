@@ -233,14 +233,18 @@ func (im *Image) FunctionStart(rva uint32) (begin uint32, ok bool) {
 }
 
 // Extent returns the range of the entry, x64's or ARM64's, that covers an RVA: a
-// function or a part of one.
+// function or a part of one. An indirect entry has its own range here, since
+// the one that it refers to may describe code elsewhere.
 func (im *Image) Extent(rva uint32) (begin, end uint32, ok bool) {
 	if im.h.id.Machine == machineARM64 {
 		fn, ok, _ := im.LookupARM64(rva)
 		return fn.Begin, fn.End(), ok
 	}
-	rf, ok, _ := im.Lookup(rva)
-	return rf.Begin, rf.End, ok
+	rf, ok, _ := im.table().find(im.layout, rva)
+	if !ok {
+		return 0, 0, false
+	}
+	return rf.Begin, rf.End, true
 }
 
 // find returns the last entry that begins at or before rva, if it covers it.

@@ -110,6 +110,15 @@ func TestLookupIndirect(t *testing.T) {
 	if wantCode(t, err, dump.OutOfRange); ok {
 		t.Error("an indirect entry outside the image gave an entry")
 	}
+	// The range is that of the entry that covers the address, wherever it leads.
+	for _, rva := range []uint32{0x1018, 0x1028, 0x1038} {
+		if begin, end, ok := im.Extent(rva); !ok || begin != rva&^15 || end != rva&^15+16 {
+			t.Errorf("extent of %#x: %#x to %#x, %v", rva, begin, end, ok)
+		}
+	}
+	if begin, end, ok := im.Extent(0x1040); ok || begin != 0 || end != 0 {
+		t.Errorf("extent behind the table: %#x to %#x, %v", begin, end, ok)
+	}
 }
 
 // chained is an UNWIND_INFO without codes that is chained to an entry.
