@@ -312,7 +312,10 @@ func (t *dynamicTable) handlerOnly(rf pdata.RuntimeFunction) bool {
 		return false
 	}
 	info, err := t.UnwindInfo(rf.UnwindInfo)
-	return err == nil && len(info.Codes) == 0 && info.Flags&(pdata.FlagEHandler|pdata.FlagUHandler) != 0
+	if err != nil || len(info.Codes) > 0 || info.V3 != nil && len(info.V3.Prolog) > 0 {
+		return false
+	}
+	return info.Flags&(pdata.FlagEHandler|pdata.FlagUHandler) != 0
 }
 
 // Remark implements unwind.Remarker: what is known of code in the table's range

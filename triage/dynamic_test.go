@@ -181,6 +181,15 @@ func TestDynamicHandlerOnly(t *testing.T) {
 	if got := table.(unwind.Remarker).Remark(); got != "code made at run time, of whose range only an exception handler is registered" {
 		t.Error(got)
 	}
+	// Version 3 keeps its prolog elsewhere: one push, and a handler. That is a
+	// function like any other.
+	v3 := m[jitBase+0x20]
+	m[jitBase+0x20] = []byte{3 | 1<<3, 1, 1, 1, 0, 0x1c, 0, 0, 0x40, 0, 0, 0}
+	d.tables[0].infos = nil
+	if _, ok, _ := table.Lookup(0x1234); !ok {
+		t.Error("an entry of version 3 with a prolog and a handler is not found")
+	}
+	m[jitBase+0x20] = v3
 	m[jitBase+0x20][0] = 1 // no handler: now it says leaf, and is believed
 	d.tables[0].infos = nil
 	if _, ok, _ := table.Lookup(0x1234); !ok {
