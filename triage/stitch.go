@@ -8,10 +8,9 @@ import (
 )
 
 // stitch joins a thread's walked kernel half to its user half, which has
-// frames. The join is made
-// only when the kernel's trap frame and the user dump's registers name the same
-// instruction and stack pointer; two captures of a thread that moved between
-// them stay two halves.
+// frames. The join is made only when the kernel's trap frame and the user
+// dump's registers name the same instruction and stack pointer; two captures of
+// a thread that moved between them stay two halves.
 func stitch(t *Thread, seam *Seam) {
 	t.Seam = seam
 	first := &t.User.Frames[0]
