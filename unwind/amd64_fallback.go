@@ -103,7 +103,7 @@ func (w *Walker) rbpAllowed(f *Frame) bool {
 // followRBP tries rbp as a frame pointer at the customary distances from the
 // saved rbp.
 func (w *Walker) followRBP(f *Frame, opt *Options, why Stop) (guess, bool) {
-	if f.FP < f.SP || f.FP&7 != 0 || !opt.holds(f.FP, 8) {
+	if f.FP < f.SP || f.FP-f.SP > maxFrameGap || f.FP&7 != 0 || !opt.holds(f.FP, 8) {
 		return guess{}, false
 	}
 	for off := uint64(0); off <= maxRBPOffset; off += rbpOffsetStep {
@@ -116,7 +116,7 @@ func (w *Walker) followRBP(f *Frame, opt *Options, why Stop) (guess, bool) {
 		if !ok1 || !ok2 {
 			break
 		}
-		if next <= f.FP || next <= at || next&7 != 0 || !opt.holds(next, 8) || !w.onStack(next, opt) {
+		if next <= f.FP || next <= at || next-f.FP > maxFrameGap || next&7 != 0 || !opt.holds(next, 8) || !w.onStack(next, opt) {
 			continue
 		}
 		p := w.candidate(ip, opt)

@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -137,6 +138,30 @@ func TestFramePointerChecks(t *testing.T) {
 		spoil(s, &r)
 		if f, _, ok := stepFrom(t, s, &r); ok && f.Method == MethodRBP {
 			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// In code without a frame of its own rbp may be that of a caller far out: a
+// frame of more than 128 KiB is not believed, neither this one nor the next.
+func TestFramePointerGap(t *testing.T) {
+	const far = stackHigh + 0x100000
+	for _, c := range []struct {
+		rbp, next uint64
+		right     bool
+	}{
+		{sp0 + 0x20000, sp0 + 0x40000, true},
+		{sp0 + 0x20008, sp0 + 0x20100, false},
+		{sp0 + 0x40, sp0 + 0x20048, false},
+	} {
+		s := bare()
+		s.bytesAt[c.rbp] = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, c.next), s.callAt(0x1540))
+		s.bytesAt[c.next] = make([]byte, 16)
+		r, opt := at(jitPage+0x10, sp0), Options{StackLimit: stackLow, StackBase: far}
+		f := Frame{IP: jitPage + 0x10, Lookup: jitPage + 0x10, SP: sp0, FP: c.rbp, HasFP: true, Trust: TrustContext}
+		r.Set(dump.RBP, c.rbp)
+		if _, ok := s.walker().Step(&r, &f, &opt); (ok && f.Method == MethodRBP) != c.right {
+			t.Errorf("rbp %#x next %#x: %+v", c.rbp, c.next, f)
 		}
 	}
 }

@@ -235,6 +235,10 @@ type guess struct {
 // exact reports that a frame may stand at any instruction, not just after a call.
 func (f *Frame) exact() bool { return f.Lookup == f.IP }
 
+// maxFrameGap is the largest frame that a frame pointer chain is believed to
+// span, in bytes: a register further off is a pointer to a frame further out.
+const maxFrameGap = 128 << 10
+
 // maxKernelStack is more than any kernel stack's size.
 const maxKernelStack = 128 << 10
 

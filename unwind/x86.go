@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	maxEBPGap   = 128 << 10 // largest frame believed
-	lowestEIP   = 4096      // below it a walk has run past the thread's start
-	x86Lookback = 4         // bytes before eip that tell a prologue
+	lowestEIP   = 4096 // below it a walk has run past the thread's start
+	x86Lookback = 4    // bytes before eip that tell a prologue
 )
 
 // stepX86 follows the EBP chain, after the places in a function where EBP does
@@ -70,7 +69,7 @@ func (w *Walker) followEBP(f *Frame, opt *Options) (guess, Stop) {
 		return guess{}, missing(f.FP)
 	case ip < lowestEIP && next == 0:
 		return guess{}, Stop{StopEndOfStack, ""}
-	case next != 0 && (next <= f.FP || next-f.FP > maxEBPGap || next&3 != 0 || !opt.holds(next, 8)):
+	case next != 0 && (next <= f.FP || next-f.FP > maxFrameGap || next&3 != 0 || !opt.holds(next, 8)):
 		return broken("the saved ebp %#x at %#x is not further up the stack", next, f.FP)
 	case w.returnAddress86(ip, opt) == proofNo:
 		return broken("%#x at %#x is no return address", ip, f.FP+4)
@@ -159,11 +158,11 @@ func (w *Walker) code86(ip uint64) (at, before []byte) {
 // return address has not been changed since.
 func (w *Walker) savedEBP(f *Frame, opt *Options, at uint64) (uint64, bool) {
 	if at >= 4 {
-		if v, ok := w.word(at - 4); ok && v > at && v-at <= maxEBPGap && v&3 == 0 && opt.holds(v, 8) {
+		if v, ok := w.word(at - 4); ok && v > at && v-at <= maxFrameGap && v&3 == 0 && opt.holds(v, 8) {
 			return v, true
 		}
 	}
-	if f.HasFP && f.FP > at && f.FP-at <= maxEBPGap && f.FP&3 == 0 && opt.holds(f.FP, 8) {
+	if f.HasFP && f.FP > at && f.FP-at <= maxFrameGap && f.FP&3 == 0 && opt.holds(f.FP, 8) {
 		return f.FP, true
 	}
 	return 0, false
