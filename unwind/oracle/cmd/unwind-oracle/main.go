@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,16 +22,28 @@ func main() {
 	flag.IntVar(&job.Limits.Steps, "steps", job.Limits.Steps, "instructions of a run at most")
 	failures := flag.Int("failures", 0, "describe up to `n` failures of each image")
 	limit := flag.Float64("fail", -1, "exit with status 1 when more than this `percentage` of an image's checks is wrong")
+	unmarked := flag.Float64("fail-unmarked", -1, "the same for wrong answers that do not say they are guesses")
 	header := flag.Bool("header", true, "print the table's header")
 	asJSON := flag.Bool("json", false, "print reports as JSON instead of a table")
 	flag.Parse()
-	if err := run(job, flag.Args(), *failures, *limit, *header, *asJSON); err != nil {
+	if err := run(job, flag.Args(), *failures, limits{*limit, *unmarked}, *header, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "unwind-oracle:", err)
 		os.Exit(1)
 	}
 }
 
-func run(job oracle.Job, paths []string, failures int, limit float64, header, asJSON bool) error {
+// limits are the percentages of an image's checks that may be wrong, all of
+// them and those that do not say they are guesses; negative means any.
+type limits struct{ all, unmarked float64 }
+
+func (l limits) exceeded(r *oracle.Report) bool {
+	percent := func(wrong int) float64 { return 100 * float64(wrong) / float64(max(1, r.Checks.Tried+r.Calls.Tried)) }
+	all := r.Checks.Wrong + r.Calls.Wrong
+	return l.all >= 0 && percent(all) > l.all ||
+		l.unmarked >= 0 && percent(all-r.Checks.Marked-r.Calls.Marked) > l.unmarked
+}
+
+func run(job oracle.Job, paths []string, failures int, limit limits, header, asJSON bool) error {
 	if header && !asJSON {
 		fmt.Println("| image | functions | boundaries | checks (prolog, epilog, leaf) | wrong | call sites | wrong | lost | undescribed | aborted | s |")
 		fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
@@ -57,11 +70,10 @@ func run(job oracle.Job, paths []string, failures int, limit float64, header, as
 			}
 			fmt.Printf("    %s %#x: %s [%s] %s: %s %s\n", where, f.RVA, f.Code, f.Text, f.Method, f.Wrong, f.Detail)
 		}
-		tried := float64(r.Checks.Tried + r.Calls.Tried)
-		over = over || limit >= 0 && float64(r.Checks.Wrong+r.Calls.Wrong) > tried*limit/100
+		over = over || limit.exceeded(r)
 	}
 	if over {
-		return fmt.Errorf("more than %g %% of an image's checks are wrong", limit)
+		return errors.New("more of an image's checks are wrong than the limit allows")
 	}
 	return nil
 }
