@@ -1,20 +1,12 @@
 package unwind
 
-import (
-	"fmt"
-
-	"dumptriage/dump"
-)
+import "dumptriage/dump"
 
 const (
 	// Frame pointers need not point at the saved rbp: Windows compilers set
 	// them up to 240 bytes into the frame.
 	maxRBPOffset  = 240
 	rbpOffsetStep = 16
-
-	trustedScan   = 160 // words scanned from a frame that is certain
-	untrustedScan = 40  // and from one that is itself a guess
-	maxUnproven   = 32  // scan frames in a row without proof
 )
 
 // fallback finds a caller without unwind data; why is what kept it from being
@@ -189,14 +181,10 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 			w.guessed(regs, f, g)
 			return Stop{}, true
 		}
-		return Stop{StopLimit, fmt.Sprintf("%d frames found without proof; %s", maxUnproven, why.Detail)}, false
+		return unprovenLimit(why), false
 	}
-	words := untrustedScan
-	if f.Trust == TrustContext || f.Trust == TrustCFI {
-		words = trustedScan
-	}
-	size := uint64(w.arch.PointerSize())
-	for at := f.SP; words > 0 && at+size > at && opt.holds(at, size) && opt.belowTrapSlot(at); at, words = at+size, words-1 {
+	const size = 8
+	for at, words := f.SP, scanWords(f); words > 0 && at+size > at && opt.holds(at, size) && opt.belowTrapSlot(at); at, words = at+size, words-1 {
 		ip, ok := w.word(at)
 		if !ok {
 			if at == f.SP {
@@ -204,8 +192,8 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 			}
 			break
 		}
-		if ip == f.IP && f.Trust == TrustContext {
-			continue // the program counter in a CONTEXT on the stack, not a return address
+		if storedContext(f, ip) {
+			continue
 		}
 		p := w.candidate(ip, opt)
 		if p == proofNo || w.onward(ip, at+size, opt) == proofNo {
@@ -225,9 +213,6 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 			g.detail += "; unproven: no code bytes to check the call"
 		} else {
 			w.unproven = 0
-		}
-		if w.arch == dump.X86 {
-			g.fp, g.hasFP = w.savedEBP(f, opt, at)
 		}
 		if w.tracing() {
 			w.noteFound(MethodScan, at, ip)

@@ -56,12 +56,8 @@ func (w *Walker) followFP64(f *Frame, opt *Options, why Stop) (guess, Stop) {
 // scanARM64 looks for the next frame record or, failing that, return address
 // that a call precedes. A record is believed first: two words that fit.
 func (w *Walker) scanARM64(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
-	words := untrustedScan
-	if f.Trust == TrustContext || f.Trust == TrustCFI {
-		words = trustedScan
-	}
 	plain := guess{}
-	for at := f.SP &^ 7; words > 0 && at+16 > at && opt.holds(at, 16); at, words = at+8, words-1 {
+	for at, words := f.SP&^7, scanWords(f); words > 0 && at+16 > at && opt.holds(at, 16); at, words = at+8, words-1 {
 		v, ok := w.word(at + 8)
 		ip := stripPAC(v)
 		if !ok {

@@ -22,16 +22,12 @@ const (
 // ones the nearest.
 func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
 	if w.unproven >= maxUnproven {
-		return Stop{StopLimit, fmt.Sprintf("%d frames found without proof; %s", maxUnproven, why.Detail)}, false
-	}
-	words := untrustedScan
-	if f.Trust == TrustContext || f.Trust == TrustCFI {
-		words = trustedScan
+		return unprovenLimit(why), false
 	}
 	runs := w.runs86(f.IP)
 	var best uint64
 	score := 0
-	for at := f.SP; words > 0 && score < bestScore && at+4 > at && opt.holds(at, 4); at, words = at+4, words-1 {
+	for at, words := f.SP, scanWords(f); words > 0 && score < bestScore && at+4 > at && opt.holds(at, 4); at, words = at+4, words-1 {
 		ip, ok := w.word(at)
 		if !ok {
 			if at == f.SP {
@@ -39,8 +35,8 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 			}
 			break
 		}
-		if ip == f.IP && f.Trust == TrustContext {
-			continue // the program counter in a CONTEXT on the stack, not a return address
+		if storedContext(f, ip) {
+			continue
 		}
 		if n := w.score86(ip, runs, opt); n > score {
 			best, score = at, n
