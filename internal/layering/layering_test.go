@@ -33,11 +33,25 @@ var allowed = map[string][]string{
 	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/undname", "pdata", "internal/cursor", "internal/input"},
 	"symbols/server":         {"dump"},
 	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
-	"report":                 {"dump", "triage", "symbols", "symbols/pdb", "unwind", "report/codes"},
-	"report/codes":           {},
-	"fixtures":               {},
-	"cmd/dumptriage":         {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "report", "internal/cursor", "internal/input"},
-	"internal/layering":      {},
+	// What an incident means. Each reads an Incident and nothing below the
+	// vocabulary; verdict puts their answers together.
+	"triage/rules":     {},
+	"triage/crash":     {"dump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "report/codes"},
+	"triage/hang":      {"dump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor"},
+	"triage/bugcheck":  {"dump", "kdump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "internal/threadcontext", "report/codes"},
+	"triage/signature": {"dump", "triage", "triage/rules", "symbols", "unwind", "pdata", "internal/cursor", "report/codes"},
+	"triage/verdict":   {"dump", "triage", "triage/rules", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature"},
+	// Many dumps: the queue and its workers, the bucket store, likeness of stacks.
+	"fleet":         {"dump", "triage", "triage/verdict", "triage/signature", "report", "fleet/store", "fleet/similar"},
+	"fleet/store":   {"fleet/similar"},
+	"fleet/similar": {},
+	// A small dump that unwinds the same and holds nothing else.
+	"scrub":             {"dump", "minidump", "triage", "unwind", "internal/cursor"},
+	"report":            {"dump", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes"},
+	"report/codes":      {},
+	"fixtures":          {},
+	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input"},
+	"internal/layering": {},
 	// For tests and measurements; nothing of the product imports them.
 	"unwind/oracle":                   {"dump", "pdata", "unwind", "internal/cursor"},
 	"unwind/oracle/cmd/unwind-oracle": {"dump", "pdata", "unwind", "unwind/oracle"},
@@ -48,13 +62,16 @@ var allowed = map[string][]string{
 // prefix. The parsing packages stay free of everything but the PE headers and
 // the disassembler, so that a user of the library pays for nothing else.
 var external = map[string][]string{
-	"pdata":          {"github.com/saferwall/pe"},
-	"unwind":         {"golang.org/x/arch/x86/x86asm"},
-	"unwind/oracle":  {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
-	"triage":         {"golang.org/x/arch/x86/x86asm"},
-	"symbols":        {"github.com/ianlancetaylor/demangle"},
-	"internal/input": {"github.com/klauspost/compress", "github.com/edsrzf/mmap-go", "golang.org/x/sys"},
-	"cmd/dumptriage": {"github.com/urfave/cli/v2"},
+	"pdata":            {"github.com/saferwall/pe"},
+	"unwind":           {"golang.org/x/arch/x86/x86asm"},
+	"unwind/oracle":    {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
+	"triage":           {"golang.org/x/arch/x86/x86asm"},
+	"triage/crash":     {"golang.org/x/arch/x86/x86asm"},
+	"triage/signature": {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
+	"fleet/store":      {"modernc.org/sqlite"},
+	"symbols":          {"github.com/ianlancetaylor/demangle"},
+	"internal/input":   {"github.com/klauspost/compress", "github.com/edsrzf/mmap-go", "golang.org/x/sys"},
+	"cmd/dumptriage":   {"github.com/urfave/cli/v2"},
 }
 
 // network lists who may reach a network: nothing that reads a dump does.

@@ -1,0 +1,110 @@
+package rules
+
+import "strings"
+
+// Pattern matches frames by module and function.
+type Pattern struct {
+	module, function string
+	anyModule        bool
+}
+
+// NewPattern reads "module!function", or "function" for any module.
+func NewPattern(s string) Pattern {
+	module, function, ok := strings.Cut(s, "!")
+	// A pattern like "*operator!" has no module part: operators' names hold "!".
+	if !ok || strings.HasSuffix(module, "operator") {
+		return Pattern{function: s, anyModule: true}
+	}
+	return Pattern{module: strings.ToLower(module), function: function, anyModule: module == "*"}
+}
+
+// Match reports whether a frame matches. module is what Module returned.
+func (p Pattern) Match(module, function string) bool {
+	return (p.anyModule || Glob(p.module, module)) && Glob(p.function, function)
+}
+
+// Module is an image's name as patterns compare it: no folder, no .exe, .dll or
+// .sys, lower case; the kernel under each of its file names is "nt".
+func Module(image string) string {
+	if i := strings.LastIndexAny(image, `\/`); i >= 0 {
+		image = image[i+1:]
+	}
+	image = strings.ToLower(image)
+	for _, ext := range []string{".exe", ".dll", ".sys"} {
+		image = strings.TrimSuffix(image, ext)
+	}
+	switch image {
+	case "ntoskrnl", "ntkrnlmp", "ntkrnlpa", "ntkrpamp", "ntkrla57":
+		return "nt"
+	}
+	return image
+}
+
+// Glob matches s against a pattern in which * is any run of characters, in time
+// linear in each for patterns with one star and never worse than their product.
+func Glob(pattern, s string) bool {
+	star, mark := -1, 0
+	p, i := 0, 0
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, i
+			p++
+		case p < len(pattern) && pattern[p] == s[i]:
+			p++
+			i++
+		case star >= 0:
+			mark++
+			p, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// Set finds the first rule that a frame matches, in the order of the rules.
+// It answers in a few map look-ups for rules whose function has no star.
+type Set struct {
+	exact map[string][]int // by function
+	globs []int            // in order
+	rules []Rule
+}
+
+// NewSet indexes rules.
+func NewSet(rules []Rule) *Set {
+	s := &Set{exact: map[string][]int{}, rules: rules}
+	for i := range rules {
+		if f := rules[i].Pattern.function; strings.Contains(f, "*") {
+			s.globs = append(s.globs, i)
+		} else {
+			s.exact[f] = append(s.exact[f], i)
+		}
+	}
+	return s
+}
+
+// Find returns the first matching rule, nil when there is none. module is what
+// Module returned.
+func (s *Set) Find(module, function string) *Rule {
+	best := len(s.rules)
+	for _, i := range s.exact[function] {
+		if s.rules[i].Pattern.Match(module, function) {
+			best = i
+			break
+		}
+	}
+	for _, i := range s.globs {
+		if i >= best {
+			break
+		}
+		if s.rules[i].Pattern.Match(module, function) {
+			best = i
+			break
+		}
+	}
+	if best == len(s.rules) {
+		return nil
+	}
+	return &s.rules[best]
+}
