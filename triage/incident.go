@@ -41,6 +41,13 @@ type Incident struct {
 	Errors   []*dump.Error
 
 	Explanation *Explanation // when Options.Explain asked for one
+
+	// Memory is the process's memory as far as the user dump holds it, or the
+	// kernel dump where there is none; KernelMemory the kernel dump's. Both are
+	// nil in incidents made by hand. They live as long as the dumps are open.
+	Memory, KernelMemory dump.Memory
+	// Regions is what is known of the memory's protection, ascending.
+	Regions []dump.Region
 }
 
 // Input is one file that was read.

@@ -109,6 +109,13 @@ func newWalker(space Space, arch dump.Arch, find func(uint64) (Table, uint64)) *
 // Walk walks the stack that regs describe, innermost frame first. It always
 // returns; Stack.Stop says why it went no further.
 func (w *Walker) Walk(regs dump.Registers, opt Options) Stack {
+	return w.WalkRegisters(regs, opt, nil)
+}
+
+// WalkRegisters is Walk that shows visit every frame's registers as far as they
+// are known, frame 0's first. They are visit's for the call only; a walk ends
+// behind the frame for which visit returns false.
+func (w *Walker) WalkRegisters(regs dump.Registers, opt Options, visit func(frame int, regs *dump.Registers) bool) Stack {
 	w.unproven, w.seam, w.effort, w.settling = 0, seam{}, reentryEffort, 0
 	regs.Arch = w.arch
 	f, stop, ok := w.first(&regs, &opt)
@@ -122,6 +129,10 @@ func (w *Walker) Walk(regs dump.Registers, opt Options) Stack {
 	frames := append(w.frame[:0], f)
 	truncated := false
 	for switches := 0; ; {
+		if visit != nil && !visit(len(frames)-1, &regs) {
+			truncated, stop = true, Stop{StopLimit, "no further frames were asked for"}
+			break
+		}
 		if w.trace != nil {
 			w.trace.on = len(frames) == w.trace.frame
 		}
