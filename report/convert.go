@@ -257,26 +257,6 @@ func symbolText(b *triage.Blame) string {
 	return fmt.Sprintf("%s+%#x", b.Symbol.Function, b.Symbol.Offset)
 }
 
-// analysisJSON says what class of incident this is, as far as the incident
-// itself proves it.
-func analysisJSON(inc *triage.Incident) *AnalysisJSON {
-	switch {
-	case inc.BugCheck != nil:
-		a := &AnalysisJSON{Class: "bugcheck"}
-		if inc.BugCheck.Live {
-			a.Class = "live_dump"
-		}
-		a.Reason, _, _ = codes.BugCheck(inc.BugCheck.Code)
-		if b := inc.BugCheck.Blame; b != nil && b.Module != nil {
-			a.Blame, a.Confidence = b.Module.Name(), b.Confidence
-		}
-		return a
-	case inc.Crash != nil:
-		return &AnalysisJSON{Class: "crash", Reason: CrashType(&inc.Crash.Exception)}
-	}
-	return nil
-}
-
 func pairingJSON(p *triage.Pairing) *PairingJSON {
 	if p == nil {
 		return nil

@@ -113,14 +113,6 @@ type AccessJSON struct {
 	AccessType string `json:"access_type"`
 }
 
-// AnalysisJSON is the verdict.
-type AnalysisJSON struct {
-	Class      string `json:"class,omitempty"`
-	Reason     string `json:"reason,omitempty"`
-	Blame      string `json:"blame,omitempty"`
-	Confidence string `json:"confidence,omitempty"`
-}
-
 // BugCheckJSON is a bugcheck.
 type BugCheckJSON struct {
 	Code             string     `json:"code"`

@@ -22,7 +22,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d.PID = pid(inc)
 	d.Captured = timeText(inc.Captured)
 	d.Process, d.SystemInfo = processJSON(inc), systemJSON(&inc.System)
-	d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc)
+	d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, opt.Verdict)
 	d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
 	d.ThreadCount = ptr(len(inc.Threads))
 	d.Explanation = explanationJSON(inc, h)

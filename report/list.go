@@ -95,7 +95,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	switch l.Kind {
 	case ListInfo:
 		d.Captured = timeText(l.Captured)
-		d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc)
+		d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, nil)
 		d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
 		d.ThreadCount, d.ModuleCount = count(l.ThreadCount), count(l.ModuleCount)
 	case ListModules:

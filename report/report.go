@@ -15,6 +15,7 @@ package report
 import (
 	"dumptriage/dump"
 	"dumptriage/triage"
+	"dumptriage/triage/verdict"
 )
 
 // SchemaVersion names the version of the JSON that this package writes.
@@ -32,6 +33,9 @@ type Options struct {
 	Frames int  // frames printed per half of a stack; 0 means all
 	Unique bool // group threads whose stacks are the same
 	Color  bool // text only: SGR colours
+	Brief  bool // triage text only: the verdict alone
+	// Verdict is what the incident was; nil when nobody judged it.
+	Verdict *verdict.Verdict
 }
 
 // The values of Status.

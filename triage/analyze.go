@@ -39,9 +39,10 @@ type analysis struct {
 
 // Analyze makes an incident of a user dump, a kernel dump, or both; either may
 // be nil. How says how the two were brought together. The incident keeps
-// references into the dumps: close them only when done with it. An error means
-// that there is no answer at all: no dump, or two of different processes; what
-// was merely damaged is in Incident.Errors.
+// references into the dumps and open files of its own: close first it, then
+// them, when done with it. An error means that there is no answer at all: no
+// dump, or two of different processes; what was merely damaged is in
+// Incident.Errors.
 func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	if user == nil && kernel == nil {
 		return nil, dump.Errorf(dump.UnsupportedFormat, "", "no dump was given")
@@ -50,7 +51,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 		opt.HashLimit = DefaultHashLimit
 	}
 	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel, store: symbols.NewPathStore(append(symbols.DirPath(opt.Images...), opt.Symbols...), opt.Store)}
-	defer a.store.Close()
+	a.inc.store = a.store
 	if user != nil && kernel != nil {
 		p, err := pair(user, kernel, how)
 		if err != nil {
@@ -68,6 +69,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	a.explainBugCheck()
 	a.explain()
 	a.collect()
+	a.inc.UserSpace, a.inc.KernelSpace = viewOf(a.uw), viewOf(a.kw)
 	return a.inc, nil
 }
 

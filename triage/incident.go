@@ -48,6 +48,21 @@ type Incident struct {
 	Memory, KernelMemory dump.Memory
 	// Regions is what is known of the memory's protection, ascending.
 	Regions []dump.Region
+
+	// UserSpace and KernelSpace are the address spaces of the two dumps, nil
+	// where there is none.
+	UserSpace, KernelSpace *View
+
+	store *symbols.Store
+}
+
+// Close closes the image and symbol files that naming opened. The incident's
+// views must not be used afterwards.
+func (inc *Incident) Close() error {
+	if inc.store == nil {
+		return nil
+	}
+	return inc.store.Close()
 }
 
 // Input is one file that was read.

@@ -56,7 +56,7 @@ func newSpace(src dump.Source, store *symbols.Store) *space {
 		s.reach[i] = reach
 	}
 	s.regions = slices.Clone(src.Regions())
-	slices.SortStableFunc(s.regions, func(a, b dump.Region) int { return cmp.Compare(a.Base, b.Base) })
+	sortRegions(s.regions)
 	s.dynamic = newDynamicTables(s, src)
 	return s
 }
@@ -169,13 +169,7 @@ func (s *space) Executable(va uint64) (executable, known bool) {
 	return false, false
 }
 
-func (s *space) region(va uint64) *dump.Region {
-	i := sort.Search(len(s.regions), func(i int) bool { return s.regions[i].Base > va })
-	if i == 0 || va-s.regions[i-1].Base >= s.regions[i-1].Size {
-		return nil
-	}
-	return &s.regions[i-1]
-}
+func (s *space) region(va uint64) *dump.Region { return regionAt(s.regions, va) }
 
 // missingImages lists the images that were asked for in vain, by address.
 func (s *space) missingImages() []symbols.Missing {

@@ -36,6 +36,16 @@ func (w *walker) walk(regs dump.Registers, opt unwind.Options) (*Half, unwind.St
 }
 
 func (w *walker) name(f unwind.Frame) Frame {
+	out := w.look(f)
+	if m := out.Module; m != nil {
+		m.UsedInStack = true
+		m.Named = m.Named || out.Name.Function != ""
+	}
+	return out
+}
+
+// look names an address that need not be on a stack.
+func (w *walker) look(f unwind.Frame) Frame {
 	out := Frame{Frame: f, Name: symbols.Name{Source: symbols.SourceNone}}
 	m := w.space.find(f.Lookup)
 	if m == nil {
@@ -43,7 +53,6 @@ func (w *walker) name(f unwind.Frame) Frame {
 		return out
 	}
 	out.Module = m
-	m.UsedInStack = true
 	key := nameKey{f.Lookup, f.IP}
 	name, ok := w.names[key]
 	if !ok {
@@ -51,7 +60,6 @@ func (w *walker) name(f unwind.Frame) Frame {
 		w.names[key] = name
 	}
 	out.Name = name
-	m.Named = m.Named || name.Function != ""
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"dumptriage/dump"
 	"dumptriage/report"
 	"dumptriage/triage"
+	"dumptriage/triage/verdict"
 )
 
 func stacksCommand() *cli.Command {
@@ -19,7 +20,7 @@ func stacksCommand() *cli.Command {
 		Description: "Walks every thread of a user dump, a kernel dump, or both. X.Kernel.dmp beside X.dmp\n" +
 			"is found by itself. x64 stacks need the images of the modules on them: a full-memory\n" +
 			"dump holds them, for others name their folders with --images.",
-		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, offlineFlag, mismatchFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, offlineFlag, mismatchFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, rulesFlag, hashFlag, colorFlag, quietFlag},
 		Action: runStacks,
 	}
 }
@@ -50,6 +51,10 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 	if opt, err = reportOptions(c); err != nil {
 		return nil, opt, nil, err
 	}
+	rules, err := ruleFiles(c)
+	if err != nil {
+		return nil, opt, nil, err
+	}
 	if c.Bool(hashFlag.Name) {
 		topt.HashLimit = hashAll
 	}
@@ -71,7 +76,8 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 		in.Close()
 		return nil, opt, nil, err
 	}
-	return inc, opt, in.Close, nil
+	opt.Verdict = verdict.Of(inc, verdict.Options{Rules: rules})
+	return inc, opt, func() { inc.Close(); in.Close() }, nil
 }
 
 // emit prints an incident and returns the status that its damage calls for.

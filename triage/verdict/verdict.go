@@ -1,0 +1,86 @@
+// Package verdict puts together what an incident was: the crash, the hang, the
+// bugcheck and the signature, each judged by its own package.
+package verdict
+
+import (
+	"slices"
+
+	"dumptriage/triage"
+	"dumptriage/triage/crash"
+	"dumptriage/triage/rules"
+)
+
+// Kind says what sort of incident it was. Its text is part of the JSON contract.
+type Kind string
+
+// The kinds.
+const (
+	KindCrash    Kind = "crash"     // a user dump with an exception
+	KindBugCheck Kind = "bugcheck"  // the system stopped
+	KindLiveDump Kind = "live_dump" // a kernel dump of a system that went on
+	KindHang     Kind = "hang"      // no exception, and threads that block each other
+	KindSnapshot Kind = "snapshot"  // no exception: somebody asked for the dump
+)
+
+// Verdict is all that the judges say. A part is nil where its judge has nothing
+// to say.
+type Verdict struct {
+	Kind  Kind
+	Crash *crash.Verdict
+}
+
+// Options steer a verdict. The zero value is usable.
+type Options struct {
+	Rules *Rules // nil for the built-in ones alone
+}
+
+// Rules are the rules of every judge, ready for use.
+type Rules struct {
+	crash *crash.Rules
+}
+
+// RuleFile is the text of a user's rule file.
+type RuleFile struct{ Name, Text string }
+
+// sections and keys are those of all judges: one file may hold rules for each.
+var (
+	sections = slices.Concat(crash.Sections)
+	keys     = slices.Concat(crash.Keys)
+)
+
+// NewRules reads users' rule files, which come before the built-in rules, the
+// first file first. The error is a *rules.Error and names file and line.
+func NewRules(files ...RuleFile) (*Rules, error) {
+	var user []rules.Rule
+	for _, f := range files {
+		list, err := rules.Parse(f.Name, f.Text, rules.ParseOptions{Sections: sections, Keys: keys})
+		if err != nil {
+			return nil, err
+		}
+		user = append(user, list...)
+	}
+	return &Rules{crash: crash.NewRules(user)}, nil
+}
+
+// Of judges an incident.
+func Of(inc *triage.Incident, opt Options) *Verdict {
+	r := opt.Rules
+	if r == nil {
+		r, _ = NewRules()
+	}
+	v := &Verdict{Crash: crash.Of(inc, r.crash)}
+	v.Kind = kindOf(inc)
+	return v
+}
+
+func kindOf(inc *triage.Incident) Kind {
+	switch {
+	case inc.BugCheck != nil && inc.BugCheck.Live:
+		return KindLiveDump
+	case inc.BugCheck != nil:
+		return KindBugCheck
+	case inc.Crash != nil:
+		return KindCrash
+	}
+	return KindSnapshot
+}

@@ -1,0 +1,123 @@
+package triage
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"dumptriage/dump"
+	"dumptriage/symbols"
+	"dumptriage/unwind"
+)
+
+// View is one dump's address space, for what asks for more of it than stacks.
+// Its methods work on a nil View, which knows nothing. It is used by one
+// goroutine.
+type View struct {
+	Memory  dump.Memory // nil when there is none
+	Regions []dump.Region
+	Modules []*Module // ascending
+
+	space  *space
+	walker *walker
+}
+
+// NewView makes a view of memory with what is known of it, for incidents that
+// come from no dump. Regions are sorted by address; any argument may be nil.
+func NewView(mem dump.Memory, regions []dump.Region, modules []*Module) *View {
+	regions = slices.Clone(regions)
+	sortRegions(regions)
+	return &View{Memory: mem, Regions: regions, Modules: modules}
+}
+
+func viewOf(w *walker) *View {
+	if w == nil {
+		return nil
+	}
+	return &View{Memory: w.space.mem, Regions: w.space.regions, Modules: w.space.mods, space: w.space, walker: w}
+}
+
+// ReadAt implements dump.Memory.
+func (v *View) ReadAt(p []byte, va uint64) (int, error) {
+	if v == nil || v.Memory == nil {
+		return 0, dump.Errorf(dump.OutOfRange, "memory", "the dump holds no memory")
+	}
+	return v.Memory.ReadAt(p, va)
+}
+
+// Code reads the bytes of code at va: from memory, else from the image file.
+// It returns how many it got.
+func (v *View) Code(p []byte, va uint64) int {
+	if n, _ := v.ReadAt(p, va); n > 0 {
+		return n
+	}
+	if v == nil || v.space == nil {
+		return 0
+	}
+	im, base := v.space.Image(va)
+	if im == nil {
+		return 0
+	}
+	n, _ := im.ReadRVA(p, uint32(va-base))
+	return n
+}
+
+// Module returns the loaded module that holds va, or nil.
+func (v *View) Module(va uint64) *Module {
+	switch {
+	case v == nil:
+		return nil
+	case v.space != nil:
+		return v.space.find(va)
+	}
+	for _, m := range v.Modules {
+		if m.Contains(va) {
+			return m
+		}
+	}
+	return nil
+}
+
+// Region returns what the dump says of the memory at va, or nil.
+func (v *View) Region(va uint64) *dump.Region {
+	if v == nil {
+		return nil
+	}
+	return regionAt(v.Regions, va)
+}
+
+// Executable reports whether va can hold code, and whether that is known.
+func (v *View) Executable(va uint64) (executable, known bool) {
+	switch {
+	case v == nil:
+		return false, false
+	case v.space != nil:
+		return v.space.Executable(va)
+	}
+	if r := v.Region(va); r != nil {
+		return r.Executable(), true
+	}
+	return false, false
+}
+
+// Name names an address as that of an instruction.
+func (v *View) Name(va uint64) Frame {
+	f := unwind.Frame{IP: va, Lookup: va}
+	if v != nil && v.walker != nil {
+		return v.walker.look(f)
+	}
+	return Frame{Frame: f, Module: v.Module(va), Name: symbols.Name{Source: symbols.SourceNone}}
+}
+
+func sortRegions(rs []dump.Region) {
+	slices.SortStableFunc(rs, func(a, b dump.Region) int { return cmp.Compare(a.Base, b.Base) })
+}
+
+// regionAt finds the region of rs, sorted, that holds va.
+func regionAt(rs []dump.Region, va uint64) *dump.Region {
+	i := sort.Search(len(rs), func(i int) bool { return rs[i].Base > va })
+	if i == 0 || va-rs[i-1].Base >= rs[i-1].Size {
+		return nil
+	}
+	return &rs[i-1]
+}
