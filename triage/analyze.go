@@ -64,7 +64,6 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	a.selectThread()
 	a.walkThreads()
 	a.walkCPUs()
-	a.keepMemory()
 	a.explainCrash()
 	a.explainBugCheck()
 	a.explain()
@@ -245,17 +244,6 @@ func (a *analysis) walkKernelHalf(t *Thread) {
 func (a *analysis) entryProved(kt *dump.Thread) bool {
 	k, ok := a.kernel.Source.(*kdump.File)
 	return ok && kt.ContextSource == dump.ContextHeader && k.BugCheckEntry()
-}
-
-// keepMemory gives the incident what later analysis reads.
-func (a *analysis) keepMemory() {
-	if a.kw != nil {
-		a.inc.KernelMemory = a.kw.space.mem
-		a.inc.Memory, a.inc.Regions = a.kw.space.mem, a.kw.space.regions
-	}
-	if a.uw != nil {
-		a.inc.Memory, a.inc.Regions = a.uw.space.mem, a.uw.space.regions
-	}
 }
 
 func (a *analysis) walkCPUs() {

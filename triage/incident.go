@@ -42,13 +42,6 @@ type Incident struct {
 
 	Explanation *Explanation // when Options.Explain asked for one
 
-	// Memory is the process's memory as far as the user dump holds it, or the
-	// kernel dump where there is none; KernelMemory the kernel dump's. Both are
-	// nil in incidents made by hand. They live as long as the dumps are open.
-	Memory, KernelMemory dump.Memory
-	// Regions is what is known of the memory's protection, ascending.
-	Regions []dump.Region
-
 	// UserSpace and KernelSpace are the address spaces of the two dumps, nil
 	// where there is none.
 	UserSpace, KernelSpace *View

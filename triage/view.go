@@ -48,18 +48,33 @@ func (v *View) ReadAt(p []byte, va uint64) (int, error) {
 // Code reads the bytes of code at va: from memory, else from the image file.
 // It returns how many it got.
 func (v *View) Code(p []byte, va uint64) int {
-	if n, _ := v.ReadAt(p, va); n > 0 {
+	n, _ := v.ReadAt(p, va)
+	if n == len(p) || v == nil || v.space == nil {
 		return n
 	}
+	// Small dumps hold a few bytes around an instruction: the image may have more.
+	im, base := v.space.Image(va)
+	if im == nil {
+		return n
+	}
+	if in, _ := im.ReadRVA(p[n:], uint32(va-base)+uint32(n)); in > 0 {
+		n += in
+	}
+	return n
+}
+
+// FunctionStart returns where the function that holds va begins, by its
+// module's unwind table; ok is false when nothing proves it.
+func (v *View) FunctionStart(va uint64) (start uint64, ok bool) {
 	if v == nil || v.space == nil {
-		return 0
+		return 0, false
 	}
 	im, base := v.space.Image(va)
 	if im == nil {
-		return 0
+		return 0, false
 	}
-	n, _ := im.ReadRVA(p, uint32(va-base))
-	return n
+	rva, ok := im.FunctionStart(uint32(va - base))
+	return base + uint64(rva), ok
 }
 
 // Module returns the loaded module that holds va, or nil.
