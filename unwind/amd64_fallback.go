@@ -15,6 +15,11 @@ func (w *Walker) fallback(regs *dump.Registers, f *Frame, opt *Options, why Stop
 	if w.tracing() {
 		w.reject(w.resolved(f.Lookup).ruleFor(), why.Detail)
 	}
+	if g, ok := w.fixedFrame(f, opt); ok {
+		w.unproven = 0
+		w.guessed(regs, f, g)
+		return Stop{}, true
+	}
 	seam := opt.atSeam()
 	if seam && f.SP >= opt.bodySP() {
 		return w.stopAtTrapFrame(regs, opt, why)

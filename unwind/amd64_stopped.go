@@ -23,19 +23,37 @@ func (w *Walker) stepStopped(regs *dump.Registers, f *Frame, s *site, opt *Optio
 	if stop.Reason == "" {
 		stop = w.check(t, f, opt)
 	}
-	if wantsRelaxed(stop) && e.kind == epilogNone {
-		// Some compilers put instructions into epilogs that the documented
-		// forms lack. Only a return address that cannot be right lets them in.
-		if e, _ = w.epilog(w.resolved(f.Lookup), true); e.kind != epilogNone {
-			again := saved
-			if u, bad := w.runEpilog(&again, f, e, opt); bad.Reason == "" && w.check(u, f, opt).Reason == "" {
-				*regs, t, stop = again, u, Stop{}
-				detail = "the epilog is not of a documented form"
-			}
+	guessed := e.guessed
+	if wantsRelaxed(stop) {
+		if u, again, remark, ok := w.secondTry(saved, f, e, opt); ok {
+			*regs, t, stop, detail = again, u, Stop{}, remark
+			guessed = e.kind != epilogNone
 		}
 	}
-	t.detail = detail
+	t.detail, t.guessed = detail, guessed
 	return w.land(regs, f, opt, t, stop)
+}
+
+// secondTry is for a return address that cannot be right. Some compilers put
+// instructions into epilogs that the documented forms lack. And a jump out of a
+// function to code that never returns may leave the frame where it is, which
+// makes it look like an epilog: then the body's rule is asked.
+func (w *Walker) secondTry(regs dump.Registers, f *Frame, e epilog, opt *Options) (t target, after dump.Registers, remark string, ok bool) {
+	remark = "the epilog is not of a documented form"
+	var stop Stop
+	switch s := w.resolved(f.Lookup); {
+	case e.kind == epilogBytes && e.bareJump():
+		remark = "the code here looks like an epilog but has not freed the frame"
+		t, stop = w.undo(&regs, f, s, opt)
+	case e.kind == epilogNone:
+		if e, _ = w.epilog(s, true); e.kind == epilogNone {
+			return t, regs, "", false
+		}
+		t, stop = w.runEpilog(&regs, f, e, opt)
+	default:
+		return t, regs, "", false
+	}
+	return t, regs, remark, stop.Reason == "" && w.check(t, f, opt).Reason == ""
 }
 
 // wantsRelaxed reports whether a step failed because its return address is not
@@ -81,6 +99,9 @@ func (w *Walker) epilog(s *site, relaxed bool) (e epilog, remark string) {
 	// what cannot be but an epilog is not left to a second try.
 	if w.restarts(s, s.addr, 1) {
 		return epilog{kind: epilogBytes, fromReg: dump.RSP}, restartDetail
+	}
+	if w.jumpsOn(s, code) {
+		return epilog{kind: epilogBytes, fromReg: dump.RSP, guessed: true}, "the code here looks like a tail jump"
 	}
 	return matchReturn(code), remark
 }

@@ -27,6 +27,13 @@ type epilog struct {
 	add      uint64
 	flags    uint64 // bytes that popfq takes
 	args     uint64
+	jump     bool // it ends in a jump
+	guessed  bool // by a form that other code may have too
+}
+
+// bareJump reports whether nothing but a jump is left of an epilog.
+func (e *epilog) bareJump() bool {
+	return e.jump && e.fromReg == dump.RSP && e.add == 0 && e.popCount == 0
 }
 
 const maxPops = 32
@@ -156,6 +163,9 @@ func (e *epilog) matchEnd(c *cursor.Cursor, s *site, info *pdata.UnwindInfo) boo
 		c.Skip(3)
 		e.args = uint64(b[1]) | uint64(b[2])<<8
 		return true
+	}
+	e.jump = true
+	switch {
 	case b[0] == 0xeb:
 		c.Skip(2)
 		return leaves(s, info, uint32(at)+2+uint32(signExtend8(b[1])))

@@ -174,7 +174,7 @@ func (r *armRun) compare(regs *dump.Registers, f *unwind.Frame, stop unwind.Stop
 		v.marked = f.Trust != unwind.TrustCFI
 		v.wrong, v.lost = r.diff(regs, f)
 		if v.wrong == "" && v.marked {
-			v.wrong = "right, but by a guess: " + f.Detail
+			v.right, v.wrong = true, "right, but by a guess: "+f.Detail
 		}
 	}
 	if v.wrong != "" && (r.overwritten(returnTo) || r.overwritten(returnTo|armSignature)) {

@@ -32,6 +32,8 @@ type Counts struct {
 	// Marked are those of the wrong whose frame said that it was a guess, or
 	// that had no frame.
 	Marked int
+	// Right are those of the marked that led to the true caller.
+	Right int
 	// Lost are states in which the code had destroyed what it saved. They are
 	// neither right nor wrong, and are not among Tried.
 	Lost int
@@ -41,6 +43,7 @@ func (c *Counts) add(o Counts) {
 	c.Tried += o.Tried
 	c.Wrong += o.Wrong
 	c.Marked += o.Marked
+	c.Right += o.Right
 	c.Lost += o.Lost
 }
 
@@ -54,6 +57,9 @@ func (c *Counts) count(v verdict) {
 		c.Wrong++
 		if v.marked {
 			c.Marked++
+		}
+		if v.right {
+			c.Right++
 		}
 	}
 }

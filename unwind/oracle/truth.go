@@ -61,6 +61,7 @@ type verdict struct {
 	wrong  string // what differs, "" nothing
 	lost   bool   // and the truth is nowhere to be found any more
 	marked bool   // and the frame says that it is a guess
+	right  bool   // and only that is held against it
 	method unwind.Method
 	detail string
 }
@@ -74,7 +75,7 @@ func (t *truth) compare(p *process, regs *dump.Registers, f *unwind.Frame, stop 
 		v.marked = f.Trust != unwind.TrustCFI
 		v.wrong, v.lost = t.diff(p, regs, f)
 		if v.wrong == "" && v.marked {
-			v.wrong = "right, but by a guess: " + f.Detail
+			v.right, v.wrong = true, "right, but by a guess: "+f.Detail
 		}
 	}
 	if v.wrong != "" && !t.machine && p.word(t.slot) != t.ip {

@@ -82,6 +82,9 @@ func wrong(c oracle.Counts) string {
 	if c.Wrong == 0 {
 		return "0"
 	}
+	if c.Right > 0 {
+		return fmt.Sprintf("%d (%d marked, %d of them right)", c.Wrong, c.Marked, c.Right)
+	}
 	return fmt.Sprintf("%d (%d marked)", c.Wrong, c.Marked)
 }
 
