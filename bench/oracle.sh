@@ -35,7 +35,7 @@ arm64=("${npm[@]}")
 go build -tags oracle -o "$work/oracle" ./unwind/oracle/cmd/unwind-oracle
 images="$(go list -m -f '{{.Dir}}' github.com/saferwall/pe)/test"
 gcc=$(compgen -G '/usr/lib/gcc/x86_64-w64-mingw32/*-posix' | head -1)
-"$work/oracle" -failures 20 fixtures/unwind/{opcodes,epilogs}.dll "$gcc"/{libgcc_s_seh-1,libstdc++-6}.dll \
+"$work/oracle" -failures 20 fixtures/unwind/{opcodes,epilogs,vectors,version3}.dll "$gcc"/{libgcc_s_seh-1,libstdc++-6}.dll \
     "$images"/{kernel32.dll,acpi.sys,SgrmEnclave_secure.dll,D2D1Debug2.dll,PSCRIPT5.DLL,WdBoot.sys,YourPhone.Exp.WinRT.dll,WdfCoInstaller01011.dll,amdi2c.sys,amdxata.sys,pwsh.exe,mfc140u.dll,liblzo2-2.dll,putty.exe,brave.exe} \
     "${x64[@]}"
 "$work/oracle" -failures 20 unwind/oracle/testdata/arm64/unwind-arm64.dll "${arm64[0]}"

@@ -272,3 +272,47 @@ func TestEpilogV2RetOnly(t *testing.T) {
 		}
 	}
 }
+
+// The last push may be in a parent: the fragment's own codes have none, and its
+// epilog pops what the parent pushed. The fragment allocates 0x20 and saves rbp
+// at 0x18; the parent pushes rbx, r15 and allocates 0x28.
+func TestEpilogV2OfFragment(t *testing.T) {
+	parent := []byte{2, 7, 4, 0, 4, 0x16, 7, 0x42, 3, 0xf0, 1, 0x30}
+	child := []byte{2 | 4<<3, 9, 4, 0, 4, 0x16, 9, 0x54, 3, 0, 4, 0x32,
+		0x00, 0x16, 0, 0, 0x40, 0x16, 0, 0, 0x00, 0x83, 0, 0}
+	for rip, c := range map[uint32]struct{ ret, rbx, r15 uint64 }{
+		0x17fc: {0x10, 0x1001, 0x1000}, // pop r15; pop rbx; ret
+		0x17fe: {8, 0x1000, 0},
+		0x17ff: {0, 0, 0},
+		0x17f0: {0x58, 0x100a, 0x1009}, // the body
+	} {
+		s := epilogSpace(bigFrame)
+		s.function(0x1600, 0x1640, parent, nil)
+		s.function(0x1700, 0x1800, child, nil)
+		s.poke(sp0+c.ret, s.callAt(0x1540))
+		r := at(imageBase+uint64(rip), sp0)
+		if f, stop, ok := stepFrom(t, s, &r); !ok || f.SP != sp0+c.ret+8 || f.Trust != TrustCFI {
+			t.Errorf("%#x: %+v %+v", rip, f, stop)
+		}
+		for reg, v := range map[dump.Reg]uint64{dump.RBX: c.rbx, dump.R15: c.r15} {
+			if v != 0 {
+				wantReg(t, &r, reg, v)
+			}
+		}
+	}
+}
+
+// An epilog that ends in iretq: after the pops, and popfq, lies a machine frame.
+// Codes: epilog of 4 bytes at the end; push rbx @2; flags @1; machine frame @0.
+func TestEpilogV2MachineFrame(t *testing.T) {
+	info := []byte{2, 2, 4, 0, 4, 0x16, 2, 0x30, 1, 0x02, 0, 0x0a}
+	for rip, frame := range map[uint32]uint64{0x11fc: 0x10, 0x11fd: 8, 0x11fe: 0} {
+		s := epilogSpace(info)
+		s.poke(sp0+frame, imageBase+0x1540, 0x33, 0x246, stackLow+0x3000, 0x2b)
+		r := at(imageBase+uint64(rip), sp0)
+		f, stop, ok := stepFrom(t, s, &r)
+		if !ok || f.IP != imageBase+0x1540 || f.SP != stackLow+0x3000 || f.Lookup != f.IP || f.Method != MethodMachineFrame {
+			t.Errorf("%#x: %+v %+v", rip, f, stop)
+		}
+	}
+}

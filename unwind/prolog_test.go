@@ -165,6 +165,50 @@ func TestChainedSavesUseFirstBase(t *testing.T) {
 	wantReg(t, &r, dump.R14, 0x1007)
 }
 
+// Chained information entered in the middle of a prolog: of the fragment's own
+// alloc 0x10 @4, save r12 @9 and alloc 0x20 @13 only what the address has passed
+// is undone, then the parent's push rbx whole, as the address lies behind it.
+func TestChainedMidProlog(t *testing.T) {
+	child := []byte{1 | 4<<3, 13, 4, 0, 13, 0x32, 9, 0xc4, 1, 0, 4, 0x12,
+		0x00, 0x11, 0, 0, 0x00, 0x12, 0, 0, 0x00, 0x80, 0, 0}
+	for off, c := range map[uint64]struct {
+		ret uint64
+		r12 uint64 // 0: not restored
+	}{0: {ret: 8}, 3: {ret: 8}, 4: {ret: 0x18}, 9: {0x18, 0x1001}, 12: {0x18, 0x1001}, 13: {0x38, 0x1001}} {
+		s := newSpace(0x1000)
+		numberedStack(s)
+		s.function(0x1100, 0x1200, []byte{1, 1, 1, 0, 1, 0x30}, nil)
+		s.function(0x1300, 0x1400, child, nil)
+		s.poke(sp0+c.ret, s.callAt(0x1880))
+		r := at(imageBase+0x1300+off, sp0)
+		r.Set(dump.R12, 7)
+		f, stop, ok := stepFrom(t, s, &r)
+		if !ok || f.SP != sp0+c.ret+8 || f.Trust != TrustCFI {
+			t.Errorf("+%#x: frame %+v stop %+v", off, f, stop)
+		}
+		wantReg(t, &r, dump.R12, max(7, c.r12))
+		wantReg(t, &r, dump.RBX, 0x1000+(c.ret-8)/8)
+	}
+}
+
+// A parent whose prolog is longer than its entry: an address of the fragment
+// behind it may lie within that prolog, and then only a part of it is undone.
+func TestChainedWithinParentsProlog(t *testing.T) {
+	child := []byte{1 | 4<<3, 0, 0, 0, 0x00, 0x13, 0, 0, 0x04, 0x13, 0, 0, 0x00, 0x80, 0, 0}
+	for off, ret := range map[uint64]uint64{4: 8, 7: 8, 8: 0x30} {
+		s := newSpace(0x1000)
+		numberedStack(s)
+		s.function(0x1300, 0x1304, []byte{1, 8, 2, 0, 8, 0x42, 1, 0x30}, nil) // push rbx @1, alloc 0x28 @8
+		s.function(0x1304, 0x1400, child, nil)
+		s.poke(sp0+ret, s.callAt(0x1880))
+		r := at(imageBase+0x1300+off, sp0)
+		if f, stop, ok := stepFrom(t, s, &r); !ok || f.SP != sp0+ret+8 {
+			t.Errorf("+%#x: frame %+v stop %+v", off, f, stop)
+		}
+		wantReg(t, &r, dump.RBX, 0x1000+(ret-8)/8)
+	}
+}
+
 // A chain that returns to itself is bad unwind data, and the frame stays.
 func TestChainCycle(t *testing.T) {
 	s := newSpace(0x1000)
