@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"dumptriage/dump"
@@ -44,6 +45,7 @@ type List struct {
 	Ranges   []dump.Range
 	Streams  []Stream
 	Symbols  []symbols.Need
+	Fetch    bool        // Symbols were to be fetched: it is done in part when some are missing
 	Struct   *pdb.Struct // of ListTypes
 	// Crash and BugCheck are printed by info.
 	Crash    *dump.Exception
@@ -82,14 +84,20 @@ func (l *List) incident() *triage.Incident {
 }
 
 // ListStatus is Status for a list.
-func ListStatus(l *List) (string, int) { return Status(l.incident()) }
+func ListStatus(l *List) (string, int) {
+	status, exit := Status(l.incident())
+	if status == StatusOK && l.Fetch && slices.ContainsFunc(l.Symbols, func(n symbols.Need) bool { return n.Missing() }) {
+		return StatusPartial, 3 // what was asked for could be got in part only
+	}
+	return status, exit
+}
 
 // ListJSON writes a list as one JSON object on one line.
 func ListJSON(w io.Writer, l *List, opt Options) error {
 	inc := l.incident()
 	h := hexFor(inc.System.Arch)
 	d := header(opt.Tool, l.Inputs, l.Errors)
-	d.Status, _ = Status(inc)
+	d.Status, _ = ListStatus(l)
 	d.PID, d.Process, d.SystemInfo = pid(inc), processJSON(inc), systemJSON(&inc.System)
 	special := map[string]func(*stream){}
 	switch l.Kind {

@@ -29,7 +29,7 @@ const maxDebugSize = 4 << 30
 
 // cacheOf is the directory that keeps what the farther stores of a chain have.
 func cacheOf(e Element) (string, bool) {
-	return e.Stores[0], !e.Plain && len(e.Stores) > 1 && !IsURL(e.Stores[0])
+	return e.Stores[0], !e.Plain && !e.Flat && len(e.Stores) > 1 && !IsURL(e.Stores[0])
 }
 
 // quarantine sets aside a file of a cache that is proved not to be what it is
@@ -76,7 +76,7 @@ func (s *Store) keepNear(e Element, i int, key FileKey, file string, q *query) {
 	if !ok || i == 0 {
 		return
 	}
-	if _, err := store(dir, key, q, func(to *os.File) error { return copyFile(to, file) }); err != nil {
+	if _, err := s.store(dir, key, q, func(to *os.File) error { return copyFile(to, file) }); err != nil {
 		q.note(Attempt{Place: dir, Path: key.String(), Result: "cannot keep a copy: " + brief(err)})
 	}
 }
@@ -152,17 +152,17 @@ func (s *Store) fromServer(q *query, dir, server string, key FileKey) string {
 }
 
 func (s *Store) fetch(q *query, dir, url string, key FileKey) (string, error) {
-	return store(dir, key, q, func(to *os.File) error { return s.fetcher.Fetch(url, to, q.maxSize) })
+	return s.store(dir, key, q, func(to *os.File) error { return s.fetcher.Fetch(url, to, q.maxSize) })
 }
 
 // fetchPointed follows a server's file.ptr, but only to a server: a path would
 // make this machine open files, or shares, of a stranger's choice.
 func (s *Store) fetchPointed(q *query, dir, url string, key FileKey) (string, error) {
-	f, err := os.CreateTemp("", "dumptriage-*.ptr")
+	f, err := newPart("")
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(f.Name())
+	defer endPart(f.Name())
 	defer f.Close()
 	if err := s.fetcher.Fetch(url, f, maxPointer); err != nil {
 		return "", err
@@ -186,18 +186,19 @@ func (s *Store) fetchPointed(q *query, dir, url string, key FileKey) (string, er
 // in the same directory, unpacked and verified there, and then in one step into
 // its place. So no process ever sees a part of a file, and of several that store
 // the same one each finds it whole. It returns the file's path.
-func store(dir string, key FileKey, q *query, write func(*os.File) error) (string, error) {
+func (s *Store) store(dir string, key FileKey, q *query, write func(*os.File) error) (string, error) {
 	if err := key.Check(); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	part, err := os.CreateTemp(dir, ".dumptriage-*.part")
+	s.removeStale(dir)
+	part, err := newPart(dir)
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(part.Name())
+	defer endPart(part.Name())
 	defer part.Close()
 	if err := write(part); err != nil {
 		return "", err
@@ -206,7 +207,7 @@ func store(dir string, key FileKey, q *query, write func(*os.File) error) (strin
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(from)
+	defer endPart(from)
 	if err := part.Close(); err != nil {
 		return "", err
 	}
@@ -230,13 +231,13 @@ func verified(dir, part string, key FileKey, q *query) (string, error) {
 	if f.Container() == "" {
 		return part, nil
 	}
-	plain, err := os.CreateTemp(dir, ".dumptriage-*.part")
+	plain, err := newPart(dir)
 	if err != nil {
 		return "", err
 	}
 	_, err = io.Copy(plain, io.NewSectionReader(f, 0, f.Size()))
 	if err = errors.Join(err, plain.Close()); err != nil {
-		os.Remove(plain.Name())
+		endPart(plain.Name())
 		return "", err
 	}
 	return plain.Name(), nil

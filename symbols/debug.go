@@ -64,10 +64,12 @@ var debugFormats = []debugFormat{
 
 // FindDebug returns the debug information that a module's debug identity names,
 // and the path of its file: the PDB of that GUID and age, else the Breakpad file
-// of that id. Files are found by their key in the path's stores and servers, and by
-// name in its plain directories, flat or below a folder named by the key.
-func (s *Store) FindDebug(cv dump.CodeView) (Debug, string, DebugState) {
-	f := s.findDebug(cv)
+// of that id. The folder of the module's image file comes first, when that is not
+// "". Of the path the dump records for the PDB only the base name counts. Files are
+// found by their key in the path's stores and servers, and by name in its plain
+// directories, flat or below a folder named by the key.
+func (s *Store) FindDebug(cv dump.CodeView, image string) (Debug, string, DebugState) {
+	f := s.findDebug(cv, image)
 	return f.debug, f.file, f.state
 }
 
@@ -79,13 +81,13 @@ type found struct {
 	queries []*query
 }
 
-func (s *Store) findDebug(cv dump.CodeView) found {
+func (s *Store) findDebug(cv dump.CodeView, image string) found {
 	if cv.PDB == "" || cv.DebugID() == "" {
 		return found{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := &debugSearch{store: s, cv: cv}
+	d := &debugSearch{store: s, cv: cv, beside: besideImage(image)}
 	var queries []*query
 	for i := range debugFormats {
 		queries = append(queries, d.query(&debugFormats[i]))
@@ -108,6 +110,7 @@ func (s *Store) findDebug(cv dump.CodeView) found {
 type debugSearch struct {
 	store       *Store
 	cv          dump.CodeView
+	beside      string
 	debug       Debug
 	other       string // the first file of another build
 	otherFormat *debugFormat
@@ -116,7 +119,7 @@ type debugSearch struct {
 func (d *debugSearch) query(format *debugFormat) *query {
 	key := format.fileKey(&d.cv)
 	return &query{
-		keys: []FileKey{key}, names: []string{strings.ToLower(key.Name)}, id: key.ID, maxSize: maxDebugSize, plain: format.plain,
+		keys: []FileKey{key}, names: []string{strings.ToLower(key.Name)}, beside: d.beside, id: key.ID, maxSize: maxDebugSize, plain: format.plain,
 		use: func(file string) (err error) {
 			d.debug, err = d.store.openDebug(format, file, d.cv, true)
 			if e, ok := errors.AsType[*dump.Error](err); ok && e.Code == dump.Mismatch && d.other == "" {
@@ -147,7 +150,7 @@ func (f *debugFormat) fileKey(cv *dump.CodeView) FileKey {
 // openDebug opens a file, and unless another build is wanted refuses that.
 func (s *Store) openDebug(format *debugFormat, file string, cv dump.CodeView, same bool) (Debug, error) {
 	name := format.name(&cv)
-	f, err := input.Open(file, input.Options{Want: func(member string) bool { return sameName(member, name) }})
+	f, err := input.Open(file, input.Options{MaxSize: maxDebugSize, Want: func(member string) bool { return sameName(member, name) }})
 	if err != nil {
 		return nil, err
 	}

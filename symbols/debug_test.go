@@ -52,7 +52,7 @@ func TestFindDebug(t *testing.T) {
 	} {
 		dir := tree(t, tc.files)
 		s := NewStore([]string{dir})
-		d, file, state := s.FindDebug(appIdentity)
+		d, file, state := s.FindDebug(appIdentity, "")
 		if rel, _ := filepath.Rel(dir, file); state != tc.state || file != "" && filepath.ToSlash(rel) != tc.want || (d != nil) != (state == DebugLoaded) {
 			t.Errorf("%s: %q, state %d, want %q, %d", tc.name, file, state, tc.want, tc.state)
 		}
@@ -60,7 +60,7 @@ func TestFindDebug(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, _, state := NewStore(nil).FindDebug(dump.CodeView{}); state != DebugNotNeeded {
+	if _, _, state := NewStore(nil).FindDebug(dump.CodeView{}, ""); state != DebugNotNeeded {
 		t.Errorf("without an identity: %d", state)
 	}
 }
@@ -79,7 +79,7 @@ func TestPDBBeforeSym(t *testing.T) {
 	cv := dump.CodeView{Signature: "RSDS", GUID: info.GUID, Age: info.Age, PDB: "inline-x64.pdb"}
 	s := NewStore([]string{tree(t, map[string][]byte{"a/inline-x64.sym": symFile(cv.DebugID()), "b/inline-x64.pdb": b})})
 	defer s.Close()
-	if d, file, _ := s.FindDebug(cv); d == nil || filepath.Base(file) != "inline-x64.pdb" {
+	if d, file, _ := s.FindDebug(cv, ""); d == nil || filepath.Base(file) != "inline-x64.pdb" {
 		t.Errorf("%q", file)
 	}
 }

@@ -46,7 +46,7 @@ func (s *Store) Needs(m *dump.Module, mapped *pdata.Image) []Need {
 	if cv.PDB == "" || cv.DebugID() == "" {
 		return needs
 	}
-	f := s.findDebug(cv)
+	f := s.findDebug(cv, image.File)
 	n := Need{Module: m, Kind: NeedDebug, Key: debugFormats[0].fileKey(&cv), File: f.file, Mismatch: f.state == DebugMismatch}
 	for _, q := range f.queries {
 		n.Attempts = append(n.Attempts, q.attempts...)

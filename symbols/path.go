@@ -29,6 +29,9 @@ type Element struct {
 	// Plain is a directory that may be flat or hold anything: it is walked when
 	// a look-up by key finds nothing.
 	Plain bool
+	// Flat is a directory of which only the files in it count: it is listed, and
+	// never walked.
+	Flat bool
 }
 
 // DirPath is the path of plain directories.

@@ -26,6 +26,7 @@ func (a Attempt) String() string {
 type query struct {
 	keys    []FileKey
 	names   []string // in lower case, for the index of plain directories
+	beside  string   // folder of the module's image, "" when it is not known
 	id      string   // of the folder whose files come first
 	maxSize int64    // of the unpacked file
 	plain   bool     // servers of its kind have neither compressed files nor pointers
@@ -50,18 +51,23 @@ func (q *query) refuse(err error) {
 	}
 }
 
-// search looks for a file of the first query that has one on disk: by its key in
-// every directory, then in the index of the plain ones. Servers come last.
+// search looks for a file of the first query that has one, on disk or else on a
+// server: a worse format on disk does not keep servers from being asked for a
+// better one. Only in the cache of a server it does, for there it lies because the
+// server had nothing better.
 func (s *Store) search(queries ...*query) string {
-	for _, q := range queries {
-		if file := s.byKey(q); file != "" {
+	for i, q := range queries {
+		if file := s.onDisk(q); file != "" {
 			return file
 		}
-		if file := s.byIndex(q); file != "" {
-			return file
+		if !s.asks() {
+			continue
 		}
-	}
-	for _, q := range queries {
+		for _, worse := range queries[i+1:] {
+			if file := s.byKey(worse, hasServers); file != "" {
+				return file
+			}
+		}
 		if file := s.fromServers(q); file != "" {
 			return file
 		}
@@ -69,9 +75,36 @@ func (s *Store) search(queries ...*query) string {
 	return ""
 }
 
-// byKey looks into the trees of stores.
-func (s *Store) byKey(q *query) string {
+// asks reports whether there are servers that may be asked.
+func (s *Store) asks() bool { return s.fetcher != nil && s.path.HasServer() }
+
+// hasServers reports whether an element is a cache with servers behind it.
+func hasServers(e Element) bool {
+	_, ok := cacheOf(e)
+	return ok && Path{e}.HasServer()
+}
+
+// hasTree reports whether an element's directories may be stores' trees.
+func hasTree(e Element) bool { return !e.Flat }
+
+// onDisk looks beside the image and the dumps, then by key in every directory,
+// then in the index of the plain ones.
+func (s *Store) onDisk(q *query) string {
+	if file := s.byFlat(q); file != "" {
+		return file
+	}
+	if file := s.byKey(q, hasTree); file != "" {
+		return file
+	}
+	return s.byIndex(q)
+}
+
+// byKey looks into the trees of stores, in those elements of the path that count.
+func (s *Store) byKey(q *query, counts func(Element) bool) string {
 	for _, e := range s.path {
+		if !counts(e) {
+			continue
+		}
 		for i, dir := range e.Stores {
 			if IsURL(dir) {
 				continue

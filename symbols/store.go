@@ -42,6 +42,8 @@ type Store struct {
 	full    bool
 	unread  []Attempt           // folders that could not be listed, with the reason
 	byName  map[string][]string // lower-case base name to paths, in walking order
+	folders map[string]*folder  // of flat places
+	swept   map[string]bool     // caches in which no stale parts are left
 	open    []io.Closer
 	builds  map[string]pdata.Identity // of the files that were opened and refused
 }

@@ -87,7 +87,7 @@ func TestFlatCompressed(t *testing.T) {
 	if path, miss := find(t, wanted("ntdll.dll"), dir); path != filepath.Join(dir, "a", "NTDLL.DL_") {
 		t.Errorf("%q, %+v", path, miss)
 	}
-	if _, _, state := NewStore([]string{dir}).FindDebug(appIdentity); state != DebugMissing {
+	if _, _, state := NewStore([]string{dir}).FindDebug(appIdentity, ""); state != DebugMissing {
 		t.Errorf("state %d", state)
 	}
 }
@@ -131,7 +131,7 @@ func TestAllowMismatch(t *testing.T) {
 	dir := tree(t, map[string][]byte{"App.sym": other})
 	for _, allow := range []bool{false, true} {
 		s := NewPathStore(DirPath(dir), StoreOptions{AllowMismatch: allow})
-		d, file, state := s.FindDebug(appIdentity)
+		d, file, state := s.FindDebug(appIdentity, "")
 		if (d != nil) != allow || (file != "") != allow || state != DebugMismatch {
 			t.Errorf("allowed %v: %v, %q, state %d", allow, d, file, state)
 		}
@@ -145,7 +145,7 @@ func TestAllowMismatch(t *testing.T) {
 	// The right build is taken where there is one.
 	s := NewPathStore(DirPath(dir, tree(t, map[string][]byte{"App.sym": symFile(appID)})), StoreOptions{AllowMismatch: true})
 	defer s.Close()
-	if d, _, state := s.FindDebug(appIdentity); d == nil || state != DebugLoaded {
+	if d, _, state := s.FindDebug(appIdentity, ""); d == nil || state != DebugLoaded {
 		t.Errorf("%v, state %d", d, state)
 	}
 	// An image of another build never is: it would unwind wrongly.

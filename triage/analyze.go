@@ -13,6 +13,8 @@ import (
 // Options steer an analysis. The zero value is usable.
 type Options struct {
 	Images []string // directories to look for images in, in order
+	// NotBeside keeps the folders that the dumps lie in from being looked into first.
+	NotBeside bool
 	// Symbols says where images and symbols are looked for behind Images.
 	Symbols symbols.Path
 	// Store says how: what reaches servers, and whether symbols of another build
@@ -25,6 +27,26 @@ type Options struct {
 	Explain *ExplainFrame
 	// Progress, when set, is told how many of the threads are walked.
 	Progress func(done, total int)
+}
+
+// path is where images and symbols are looked for.
+func (o *Options) path(dumps ...*Dump) symbols.Path {
+	var p symbols.Path
+	if !o.NotBeside {
+		p = Beside(dumps...)
+	}
+	return slices.Concat(p, symbols.DirPath(o.Images...), o.Symbols)
+}
+
+// Beside is the path of the folders that dumps lie in; nil dumps lie in none.
+func Beside(dumps ...*Dump) symbols.Path {
+	var files []string
+	for _, d := range dumps {
+		if d != nil {
+			files = append(files, d.Path)
+		}
+	}
+	return symbols.BesidePath(files...)
 }
 
 // analysis is the state of one Analyze call.
@@ -50,7 +72,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	if opt.HashLimit == 0 {
 		opt.HashLimit = DefaultHashLimit
 	}
-	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel, store: symbols.NewPathStore(append(symbols.DirPath(opt.Images...), opt.Symbols...), opt.Store)}
+	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel, store: symbols.NewPathStore(opt.path(user, kernel), opt.Store)}
 	a.inc.store = a.store
 	if user != nil && kernel != nil {
 		p, err := pair(user, kernel, how)

@@ -142,14 +142,13 @@ func (s *space) debugOf(m *Module) symbols.Debug {
 	if d, done := s.debug[m]; done {
 		return d
 	}
+	im := s.imageOf(m) // its folder is the first to be looked into
 	cv := m.CodeView
-	if cv.Signature == "" {
-		if im := s.imageOf(m); im != nil {
-			cv = im.CodeView()
-		}
+	if cv.Signature == "" && im != nil {
+		cv = im.CodeView()
 	}
 	var d symbols.Debug
-	d, m.SymbolsPath, m.Symbols = s.store.FindDebug(cv)
+	d, m.SymbolsPath, m.Symbols = s.store.FindDebug(cv, m.ImagePath)
 	s.debug[m] = d
 	return d
 }

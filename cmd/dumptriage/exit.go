@@ -24,7 +24,7 @@ var exitStatuses = []struct {
 	{exitOK, "done"},
 	{exitFailed, "failed: not a dump, another platform's, two different processes"},
 	{exitUsage, "wrong usage; nothing on standard output"},
-	{exitPartial, "done in part: something in the dump is damaged or not read yet, the output says what"},
+	{exitPartial, "done in part: something in the dump is damaged or not read yet, or symbols fetch got some files only; the output says what"},
 	{exitInterrupted, "interrupted"},
 }
 

@@ -23,7 +23,7 @@ func explainCommand() *cli.Command {
 		Description: "Prints the rule that found the frame, the image and the function table entry, each\n" +
 			"operation undone with the address read and its value, and why each better rule did not\n" +
 			"apply. The number behind the last frame asks why the stack ends there.",
-		Flags:  []cli.Flag{threadFlag, frameFlag, kernelFlag, jsonFlag, imagesFlag, symbolsFlag, offlineFlag, mismatchFlag, aloneFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{threadFlag, frameFlag, kernelFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, aloneFlag, colorFlag, quietFlag},
 		Action: runExplain,
 	}
 }

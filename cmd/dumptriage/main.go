@@ -8,6 +8,8 @@ package main
 import (
 	"os"
 	"os/signal"
+
+	"dumptriage/symbols"
 )
 
 func main() {
@@ -15,6 +17,7 @@ func main() {
 	signal.Notify(interrupt, os.Interrupt)
 	go func() {
 		<-interrupt
+		symbols.Abandon()
 		os.Exit(exitInterrupted)
 	}()
 	limitMemory(0)

@@ -20,7 +20,7 @@ func stacksCommand() *cli.Command {
 		Description: "Walks every thread of a user dump, a kernel dump, or both. X.Kernel.dmp beside X.dmp\n" +
 			"is found by itself. x64 stacks need the images of the modules on them: a full-memory\n" +
 			"dump holds them, for others name their folders with --images.",
-		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, offlineFlag, mismatchFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, rulesFlag, hashFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, rulesFlag, hashFlag, colorFlag, quietFlag},
 		Action: runStacks,
 	}
 }

@@ -15,7 +15,8 @@ import (
 var (
 	mismatchFlag = &cli.BoolFlag{Name: "allow-mismatch", DisableDefaultText: true,
 		Usage: "use symbols of another build where there are none of the right one, and mark their frames"}
-	offlineFlag = &cli.BoolFlag{Name: "offline", DisableDefaultText: true, Usage: "ask no symbol server, only the caches of the path"}
+	notBesideFlag = &cli.BoolFlag{Name: "not-beside", DisableDefaultText: true, Usage: "do not look for images and symbols in the folder of the dump"}
+	offlineFlag   = &cli.BoolFlag{Name: "offline", DisableDefaultText: true, Usage: "ask no symbol server, only the caches of the path"}
 )
 
 // environment lists the variables that the program reads.
@@ -103,6 +104,6 @@ func setSymbols(c *cli.Context, o *triage.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Symbols, o.Store = p, storeOptions(c, p)
+	o.Symbols, o.Store, o.NotBeside = p, storeOptions(c, p), c.Bool(notBesideFlag.Name)
 	return nil
 }

@@ -25,9 +25,10 @@ func symbolsCommand() *cli.Command {
 		Usage:     "list or fetch the images and symbols that a dump's modules call for; show a structure of a PDB",
 		ArgsUsage: "list DUMP | fetch DUMP | types PDB NAME",
 		Description: "symbols list DUMP                            what is needed, what was found and where\n" +
-			"symbols fetch DUMP --server URL --to DIR     get what is missing from a symbol server\n" +
+			"symbols fetch DUMP --server URL --to DIR     get what is missing from a symbol server;\n" +
+			"                                             exit status 3 when some is missing still\n" +
 			"symbols types PDB NAME                       the fields of a structure, such as _ETHREAD",
-		Flags:  []cli.Flag{serverFlag, toFlag, manifestFlag, jsonFlag, imagesFlag, symbolsFlag, offlineFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{serverFlag, toFlag, manifestFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, colorFlag, quietFlag},
 		Action: runSymbols,
 	}
 }
@@ -53,7 +54,7 @@ func listSymbols(c *cli.Context, file string) error {
 	if err != nil {
 		return fail(c, err)
 	}
-	return showNeeds(c, file, p)
+	return showNeeds(c, file, p, false)
 }
 
 // fetchSymbols puts a chain of the directory and the server behind the places
@@ -74,11 +75,11 @@ func fetchSymbols(c *cli.Context, file string) error {
 	if err != nil {
 		return fail(c, err)
 	}
-	return showNeeds(c, file, append(p, chain))
+	return showNeeds(c, file, append(p, chain), true)
 }
 
 // showNeeds looks for what a dump's modules call for and prints what came of it.
-func showNeeds(c *cli.Context, file string, p symbols.Path) error {
+func showNeeds(c *cli.Context, file string, p symbols.Path, fetch bool) error {
 	opt, err := reportOptions(c)
 	if err != nil {
 		return fail(c, err)
@@ -88,9 +89,12 @@ func showNeeds(c *cli.Context, file string, p symbols.Path) error {
 		return fail(c, err)
 	}
 	defer d.Close()
+	if !c.Bool(notBesideFlag.Name) {
+		p = append(triage.Beside(d), p...)
+	}
 	store := symbols.NewPathStore(p, storeOptions(c, p))
 	defer store.Close()
-	l := &report.List{Kind: report.ListSymbols, Inputs: []triage.Input{d.Describe(triage.DefaultHashLimit)}, System: d.System(), Process: d.Process(), ThreadCount: -1, ModuleCount: -1}
+	l := &report.List{Kind: report.ListSymbols, Inputs: []triage.Input{d.Describe(triage.DefaultHashLimit)}, System: d.System(), Process: d.Process(), ThreadCount: -1, ModuleCount: -1, Fetch: fetch}
 	progress := newProgress(c, "looking for symbols of modules")
 	l.Symbols = triage.SymbolNeeds(d, store, progress.update)
 	progress.done()

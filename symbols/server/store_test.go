@@ -19,6 +19,7 @@ import (
 	"dumptriage/dump"
 	"dumptriage/fixtures"
 	"dumptriage/symbols"
+	"dumptriage/symbols/pdb"
 	"dumptriage/symbols/server"
 )
 
@@ -123,13 +124,83 @@ func TestImageFromServer(t *testing.T) {
 func TestDebugFromServer(t *testing.T) {
 	host := &site{files: map[string][]byte{"/App.pdb/" + breakpad + "/App.sym": symFile(breakpad)}}
 	cache := t.TempDir()
-	d, file, state := newStore(t, cache, start(t, host)).FindDebug(identity)
+	d, file, state := newStore(t, cache, start(t, host)).FindDebug(identity, "")
 	if d == nil || state != symbols.DebugLoaded || file != filepath.Join(cache, "App.pdb", breakpad, "App.sym") {
 		t.Fatalf("%q, state %d", file, state)
 	}
 	want := []string{"/App.pdb/" + pdbKey + "/App.pdb", "/App.pdb/" + pdbKey + "/App.pd_", "/App.pdb/" + pdbKey + "/file.ptr", "/App.pdb/" + breakpad + "/App.sym"}
 	if !slices.Equal(host.asked, want) {
 		t.Errorf("asked for %q", host.asked)
+	}
+}
+
+// A Breakpad file on disk does not keep the servers from being asked for the PDB,
+// which says more; one in their own cache does, since it came for want of a PDB.
+func TestPDBFromServerBeforeSymOnDisk(t *testing.T) {
+	b, err := os.ReadFile("../pdb/testdata/inline-x64.pdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pdb.Open(bytes.NewReader(b), int64(len(b)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cv := dump.CodeView{Signature: "RSDS", GUID: p.Info().GUID, Age: p.Info().Age, PDB: "inline-x64.pdb"}
+	symText := []byte("MODULE windows x86_64 " + cv.DebugID() + " inline-x64.pdb\n")
+	place := "/inline-x64.pdb/" + symbols.PDBKey(cv) + "/inline-x64.pdb"
+	for _, tc := range []struct {
+		name   string
+		server map[string][]byte
+		cached bool
+		want   string
+		asked  int
+	}{
+		{"the server has the PDB", map[string][]byte{place: b}, false, "inline-x64.pdb", 1},
+		{"the server has nothing", nil, false, "inline-x64.sym", 3},
+		{"in the cache", nil, true, "inline-x64.sym", 0},
+	} {
+		host, cache, dir := &site{files: tc.server}, t.TempDir(), t.TempDir()
+		at := dir
+		if tc.cached {
+			at = filepath.Join(cache, "inline-x64.pdb", cv.DebugID())
+		}
+		if err := os.MkdirAll(at, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(at, "inline-x64.sym"), symText, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		path, err := symbols.ParsePath(dir + ";srv*" + cache + "*" + start(t, host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := symbols.NewPathStore(path, symbols.StoreOptions{Fetcher: server.New(server.Options{})})
+		d, file, _ := s.FindDebug(cv, "")
+		if d == nil || filepath.Base(file) != tc.want || len(host.asked) != tc.asked {
+			t.Errorf("%s: %q, asked for %q", tc.name, file, host.asked)
+		}
+		s.Close()
+	}
+}
+
+// Of a download that a process left behind when it was killed the part is
+// removed, when it is old; a young one may be another process's.
+func TestStaleParts(t *testing.T) {
+	host := &site{files: map[string][]byte{"/ntdll.dll/" + key + "/ntdll.dll": image(stamp)}}
+	cache := t.TempDir()
+	for name, age := range map[string]time.Duration{".dumptriage-1.part": 25 * time.Hour, ".dumptriage-2.part": time.Hour, "other.part": 999 * time.Hour} {
+		path := filepath.Join(cache, name)
+		if err := os.WriteFile(path, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-age)
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newStore(t, cache, start(t, host)).Find(module("ntdll.dll"))
+	if got, want := listing(t, cache), []string{".dumptriage-2.part", "ntdll.dll/" + key + "/ntdll.dll", "other.part"}; !slices.Equal(got, want) {
+		t.Errorf("the cache holds %q, want %q", got, want)
 	}
 }
 
@@ -183,7 +254,7 @@ func TestPoisonedServer(t *testing.T) {
 	}
 	host := &site{files: map[string][]byte{"/App.pdb/" + breakpad + "/App.sym": symFile(strings.Replace(breakpad, "30BE", "30BF", 1))}}
 	cache := t.TempDir()
-	if d, _, state := newStore(t, cache, start(t, host)).FindDebug(identity); d != nil || state == symbols.DebugLoaded || len(listing(t, cache)) != 0 {
+	if d, _, state := newStore(t, cache, start(t, host)).FindDebug(identity, ""); d != nil || state == symbols.DebugLoaded || len(listing(t, cache)) != 0 {
 		t.Errorf("took symbols of another build: state %d, %q", state, listing(t, cache))
 	}
 }
@@ -209,7 +280,7 @@ func TestHostileNames(t *testing.T) {
 		}
 		cv := identity
 		cv.PDB = name
-		if d, file, _ := s.FindDebug(cv); d != nil {
+		if d, file, _ := s.FindDebug(cv, ""); d != nil {
 			t.Errorf("%q: symbols at %q", name, file)
 		}
 	}
