@@ -38,11 +38,12 @@ func (o *Options) path(dumps ...*Dump) symbols.Path {
 	return slices.Concat(p, symbols.DirPath(o.Images...), o.Symbols)
 }
 
-// Beside is the path of the folders that dumps lie in; nil dumps lie in none.
+// Beside is the path of the folders that dumps lie in: those of Open, since the name
+// of other input may be any. Nil dumps lie in none.
 func Beside(dumps ...*Dump) symbols.Path {
 	var files []string
 	for _, d := range dumps {
-		if d != nil {
+		if d != nil && d.onDisk {
 			files = append(files, d.Path)
 		}
 	}

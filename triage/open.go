@@ -23,6 +23,7 @@ type Dump struct {
 	File *input.File
 
 	otherMember string // of the archive, read too
+	onDisk      bool   // Path is that of a file
 }
 
 // Kernel reports whether the dump is a kernel dump.
@@ -45,8 +46,10 @@ func Open(path string) (*Dump, error) {
 	d, err := OpenInput(f)
 	if err != nil {
 		f.Close()
+		return nil, err
 	}
-	return d, err
+	d.onDisk = path != "-"
+	return d, nil
 }
 
 // OpenInput opens a dump in a file that is open already; the dump owns the file
