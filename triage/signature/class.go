@@ -1,0 +1,137 @@
+package signature
+
+import (
+	"fmt"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+	"dumptriage/triage/rules"
+)
+
+// classStackOverflow is the class whose stacks are named by their recursion.
+const classStackOverflow = "STACK_OVERFLOW"
+
+// classes name exception codes in texts. They are this package's own and not
+// those of a table that grows, since a code that got a name would move to
+// another bucket. Codes that are not here are written in hexadecimal.
+var classes = map[uint32]string{
+	0x4000001f: "BREAKPOINT", // of 32-bit code
+	0x4000001e: "SINGLE_STEP",
+	0x40000015: "FATAL_APP_EXIT",
+	0x80000001: "GUARD_PAGE",
+	0x80000002: "DATATYPE_MISALIGNMENT",
+	0x80000003: "BREAKPOINT",
+	0x80000004: "SINGLE_STEP",
+	0xc0000006: "IN_PAGE_ERROR",
+	0xc0000008: "INVALID_HANDLE",
+	0xc0000017: "NO_MEMORY",
+	0xc000001d: "ILLEGAL_INSTRUCTION",
+	0xc0000025: "NONCONTINUABLE_EXCEPTION",
+	0xc0000026: "INVALID_DISPOSITION",
+	0xc000008c: "ARRAY_BOUNDS_EXCEEDED",
+	0xc000008d: "FLOAT_DENORMAL_OPERAND",
+	0xc000008e: "FLOAT_DIVIDE_BY_ZERO",
+	0xc000008f: "FLOAT_INEXACT_RESULT",
+	0xc0000090: "FLOAT_INVALID_OPERATION",
+	0xc0000091: "FLOAT_OVERFLOW",
+	0xc0000092: "FLOAT_STACK_CHECK",
+	0xc0000093: "FLOAT_UNDERFLOW",
+	0xc0000094: "INT_DIVIDE_BY_ZERO",
+	0xc0000095: "INT_OVERFLOW",
+	0xc0000096: "PRIVILEGED_INSTRUCTION",
+	0xc00000fd: classStackOverflow,
+	0xc0000194: "POSSIBLE_DEADLOCK",
+	0xc0000374: "HEAP_CORRUPTION",
+	0xc0000417: "INVALID_CRT_PARAMETER",
+	0xc000041d: "FATAL_USER_CALLBACK",
+	0xc0000420: "ASSERTION_FAILURE",
+	0xc0000602: "FAIL_FAST_EXCEPTION",
+	0xe0434352: "CLR_EXCEPTION",
+	0xe0434f4d: "CLR_EXCEPTION", // of .NET before 4
+	0xe06d7363: "CPP_EXCEPTION", // Microsoft's
+	0x20474343: "CPP_EXCEPTION", // GCC's
+	0xe0000008: "NO_MEMORY",     // raised by Chromium
+}
+
+const (
+	codeAccessViolation = 0xc0000005
+	codeFastFail        = 0xc0000409
+	nullPages           = 0x10000 // what Windows never maps at address 0
+)
+
+// classOf says what kind of incident this is and what it is about.
+func classOf(inc *triage.Incident) (Kind, string) {
+	switch {
+	case inc.Crash != nil:
+		return KindCrash, exceptionClass(&inc.Crash.Exception, inc.System.Arch)
+	case inc.BugCheck == nil:
+		return KindSnapshot, "SNAPSHOT"
+	case inc.BugCheck.Live:
+		// What a live dump was asked for says nothing of its threads.
+		return KindSnapshot, fmt.Sprintf("LIVE_0x%X", inc.BugCheck.Code)
+	}
+	return KindBugCheck, fmt.Sprintf("BUGCHECK_0x%X", inc.BugCheck.Code)
+}
+
+func exceptionClass(e *dump.Exception, arch dump.Arch) string {
+	switch e.Code {
+	case codeAccessViolation:
+		return accessClass(e, arch)
+	case codeFastFail:
+		if len(e.Parameters) > 0 {
+			return fmt.Sprintf("FASTFAIL_%d", uint32(e.Parameters[0]))
+		}
+		return "FASTFAIL"
+	}
+	if c, ok := classes[e.Code]; ok {
+		return c
+	}
+	return fmt.Sprintf("EXCEPTION_0x%08X", e.Code)
+}
+
+// accessClass tells reading, writing and executing apart, and whether it was
+// about the first 64 KB.
+func accessClass(e *dump.Exception, arch dump.Arch) string {
+	class := "AV"
+	if len(e.Parameters) == 0 {
+		return class
+	}
+	switch e.Parameters[0] {
+	case 0:
+		class = "AV_READ"
+	case 1:
+		class = "AV_WRITE"
+	case 8:
+		class = "AV_EXEC"
+	}
+	if len(e.Parameters) > 1 && arch.Narrow(e.Parameters[1]) < nullPages {
+		class += "_NULL"
+	}
+	return class
+}
+
+// withBlame puts the module that a bugcheck is blamed on in front, unless a
+// frame names it already.
+func withBlame(frames []string, bc *triage.BugCheck) []string {
+	name := ""
+	switch {
+	case bc.Blame != nil && bc.Blame.Module != nil:
+		name = rules.Module(bc.Blame.Module.Name())
+		if f := bc.Blame.Symbol.Function; f != "" {
+			name += "!" + Normalize(f)
+		}
+	case bc.BrokenDriver != "":
+		name = rules.Module(bc.BrokenDriver)
+	}
+	module, _, _ := strings.Cut(name, "!")
+	if module == "" {
+		return frames
+	}
+	for _, f := range frames {
+		if m, _ := splitName(f); m == module {
+			return frames
+		}
+	}
+	return append([]string{name}, frames...)
+}

@@ -1,0 +1,52 @@
+package signature
+
+import (
+	_ "embed"
+	"slices"
+	"sync"
+
+	"dumptriage/triage/rules"
+)
+
+// The sections of a rule file that signatures are made by.
+const (
+	sectionSentinel   = "sentinel"
+	sectionIrrelevant = "irrelevant"
+	sectionPrefix     = "prefix"
+	sectionKeep       = "keep"
+)
+
+// Sections are the sections that a rule file may have for signatures.
+var Sections = []string{sectionSentinel, sectionIrrelevant, sectionPrefix, sectionKeep}
+
+//go:embed signature.rules
+var builtinText string
+
+// Rules are compiled rules, safe for concurrent use.
+type Rules struct{ sentinel, rest *rules.Set }
+
+// NewRules compiles the user's rules, which come before the built-in ones. Those
+// of other sections are not for signatures and ignored.
+func NewRules(user []rules.Rule) *Rules {
+	var sentinel, rest []rules.Rule
+	for _, r := range slices.Concat(user, builtinRules()) {
+		switch {
+		case r.Section == sectionSentinel:
+			sentinel = append(sentinel, r)
+		case slices.Contains(Sections, r.Section):
+			rest = append(rest, r)
+		}
+	}
+	return &Rules{rules.NewSet(sentinel), rules.NewSet(rest)}
+}
+
+// Builtin returns the rules that algorithm bkt1 has.
+var Builtin = sync.OnceValue(func() *Rules { return NewRules(nil) })
+
+var builtinRules = sync.OnceValue(func() []rules.Rule {
+	list, err := rules.Parse("signature.rules", builtinText, rules.ParseOptions{Sections: Sections, Keys: []string{}})
+	if err != nil {
+		panic(err) // part of the program; a test parses it
+	}
+	return list
+})

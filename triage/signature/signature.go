@@ -1,0 +1,214 @@
+// Package signature names an incident so that the same fault gets the same name
+// in every dump: on another machine, with the modules loaded elsewhere, deeper
+// in a recursion, written by another tool.
+//
+// A signature is made of canonical frames, which say module and function and
+// never an address or an offset within a function (see canonical.go). Frames
+// that were found by scanning the stack are guesses and take no part; neither do
+// those of the dump's writer. Rules (signature.rules, and the user's before
+// them) decide which of the others are worth a place in the text.
+//
+// The algorithm has a version, "bkt1". What it answers for a stack never
+// changes; a better algorithm will have another name. signature.rules is part of
+// it.
+//
+// The package reads a triage.Incident and no bytes of a dump, but for the code
+// that Body is given, of which it believes nothing.
+package signature
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+)
+
+// Algorithm is the version of what Of computes.
+const Algorithm = "bkt1"
+
+// Kind says what a signature was made from.
+type Kind string
+
+// The kinds.
+const (
+	KindCrash    Kind = "crash"    // the thread of a user dump's exception
+	KindBugCheck Kind = "bugcheck" // the thread of a kernel dump's bugcheck
+	KindHang     Kind = "hang"     // a chain of waiting threads
+	KindSnapshot Kind = "snapshot" // nothing happened that the dump knows of: its first thread
+)
+
+// Depths are the numbers of application frames that DepthIDs stand for, in their
+// order; 0 is all of them.
+var Depths = [...]int{1, 2, 3, 5, 0}
+
+// Signature is what an incident is called. Ids are lower-case hexadecimal.
+type Signature struct {
+	Kind  Kind
+	Class string // what went wrong: "AV_READ_NULL", "BUGCHECK_0xD1", "HANG_DEADLOCK"
+	// Text is the class and the frames that matter, joined by " | "; at most
+	// MaxText bytes.
+	Text string
+	ID   string // of Text, 64 bits: the bucket
+	// ExactID is of the kind, the class and Stack, 128 bits.
+	ExactID string
+	// DepthIDs are of the first frames of the application, 64 bits each, as
+	// many as Depths says: the same place in the code whatever the class.
+	DepthIDs []string
+	Frames   []string // canonical frames in Text, uncut
+	Stack    []string // all canonical frames, innermost first, recursion collapsed
+	Steps    []Step   // what became of every frame that was looked at
+	// RTLSum and CRC32 are hashes of the frames' addresses, for comparison with
+	// tools that group by them: see AddressHashes.
+	RTLSum, CRC32 uint32
+	Thread        int // index in Incident.Threads of the (first) thread, -1 none
+}
+
+// Options steer Of.
+type Options struct {
+	Rules *Rules // nil for the built-in ones
+	Hang  *Hang  // when the incident is known to hang
+}
+
+// Hang is a chain of waiting threads, the waiter before whom it waits for.
+type Hang struct {
+	Class   string // such as "deadlock"
+	Threads []int  // indices in Incident.Threads
+	Cycle   bool   // the last waits for the first
+}
+
+// Of makes an incident's signature; nil when it has nothing to make one from. An
+// exception or a bugcheck comes before a hang.
+func Of(inc *triage.Incident, opt Options) *Signature {
+	r := opt.Rules
+	if r == nil {
+		r = Builtin()
+	}
+	kind, class := classOf(inc)
+	if kind == KindSnapshot && opt.Hang != nil && len(opt.Hang.Threads) > 0 {
+		return ofHang(inc, opt.Hang, r)
+	}
+	t := threadOf(inc, kind)
+	if t < 0 && kind == KindSnapshot {
+		return nil
+	}
+	s := &Signature{Kind: kind, Class: class, Thread: t}
+	var st *stack
+	if t >= 0 {
+		st = newStack(inc, t, kind == KindBugCheck)
+	} else {
+		st = &stack{}
+	}
+	st.classify(r, class == classStackOverflow)
+	s.Frames, s.Stack, s.Steps = st.parts(), st.exact(), st.steps
+	s.RTLSum, s.CRC32 = AddressHashes(st.addresses)
+	if kind == KindBugCheck {
+		s.Frames = withBlame(s.Frames, inc.BugCheck)
+	}
+	s.finish(st.application(r), emptyName(inc))
+	return s
+}
+
+// threadOf chooses the thread that a signature is made from, -1 when there is
+// none with frames.
+func threadOf(inc *triage.Incident, kind Kind) int {
+	if t := inc.Crashing; t >= 0 && t < len(inc.Threads) {
+		return t
+	}
+	if kind == KindCrash {
+		return -1 // its thread is not in the dump: another one's stack says nothing
+	}
+	for i := range inc.Threads {
+		if t := &inc.Threads[i]; hasFrames(t.User) || hasFrames(t.Kernel) {
+			return i
+		}
+	}
+	return -1
+}
+
+func hasFrames(h *triage.Half) bool { return h != nil && len(h.Frames) > 0 }
+
+// finish makes the text and the ids. app are the application's frames; empty
+// stands for the frames when there are none.
+func (s *Signature) finish(app []string, empty string) {
+	if len(s.Frames) == 0 {
+		s.Frames = []string{empty}
+	}
+	s.Text = join(s.Class, s.Frames)
+	s.ID = hashText(8, s.Text)
+	s.ExactID = hashText(16, append([]string{string(s.Kind), s.Class}, s.Stack...)...)
+	if len(app) == 0 {
+		app = s.Frames
+	}
+	for _, n := range Depths {
+		if n == 0 || n > len(app) {
+			n = len(app)
+		}
+		s.DepthIDs = append(s.DepthIDs, hashText(8, app[:n]...))
+	}
+}
+
+// emptyName stands for the frames of a stack that has none to offer, so that two
+// programs of which nothing is known do not share a bucket.
+func emptyName(inc *triage.Incident) string {
+	name := inc.Process.Name
+	if name == "" {
+		for _, m := range inc.Modules {
+			if m != nil && m.Module != nil && strings.HasSuffix(strings.ToLower(m.Path), ".exe") {
+				name = m.Path
+				break
+			}
+		}
+	}
+	if name = strings.ToLower(dump.BaseName(name)); name == "" {
+		return "no usable frames"
+	}
+	return "no usable frames in " + name
+}
+
+// MaxText is the most bytes that a text has.
+const MaxText = 255
+
+const (
+	separator = " | "
+	cutMark   = "..."
+)
+
+// join writes a text of at most MaxText bytes: whole parts as far as they fit,
+// and at least something of the first.
+func join(class string, parts []string) string {
+	text := class
+	for i, p := range parts {
+		if len(text)+len(separator)+len(p) <= MaxText {
+			text += separator + p
+			continue
+		}
+		if i == 0 {
+			text = cut(text+separator+p, MaxText)
+		}
+		break
+	}
+	return text
+}
+
+// cut shortens a text to n bytes, at a character's start.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len(cutMark)], "") + cutMark
+}
+
+// hashText is the first n bytes of SHA-256 over parts, with a zero byte between
+// two; of one part it is the plain SHA-256 of its text.
+func hashText(n int, parts ...string) string {
+	h := sha256.New()
+	for i, p := range parts {
+		if i > 0 {
+			h.Write([]byte{0})
+		}
+		h.Write([]byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:n])
+}
