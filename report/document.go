@@ -209,25 +209,6 @@ type PairingJSON struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// SignatureJSON names what happened, independent of load addresses.
-type SignatureJSON struct {
-	Text      string        `json:"text"`
-	ID        string        `json:"id"`
-	Algorithm string        `json:"algorithm,omitempty"`
-	ExactID   string        `json:"exact_id,omitempty"`
-	DepthIDs  []string      `json:"depth_ids,omitempty"`
-	Frames    []string      `json:"frames,omitempty"`
-	Ignored   []IgnoredJSON `json:"ignored,omitempty"`
-	RTLSum    string        `json:"rtl_sum,omitempty"`
-	CRC32     string        `json:"crc32,omitempty"`
-}
-
-// IgnoredJSON is a frame that a signature left out.
-type IgnoredJSON struct {
-	Frame  string `json:"frame"`
-	Reason string `json:"reason"`
-}
-
 // GroupJSON is a set of threads with the same stack.
 type GroupJSON struct {
 	ID           string      `json:"id"`

@@ -23,6 +23,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d.Captured = timeText(inc.Captured)
 	d.Process, d.SystemInfo = processJSON(inc), systemJSON(&inc.System)
 	d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, opt.Verdict)
+	d.Signature = signatureJSON(opt.Verdict, opt.ExplainSignature)
 	d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
 	d.ThreadCount = ptr(len(inc.Threads))
 	d.Explanation = explanationJSON(inc, h)

@@ -34,6 +34,9 @@ type Options struct {
 	Unique bool // group threads whose stacks are the same
 	Color  bool // text only: SGR colours
 	Brief  bool // triage text only: the verdict alone
+	// ExplainSignature shows what became of every frame on the way to the
+	// signature.
+	ExplainSignature bool
 	// Verdict is what the incident was; nil when nobody judged it.
 	Verdict *verdict.Verdict
 }

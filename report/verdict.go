@@ -71,6 +71,7 @@ func TriageText(w io.Writer, inc *triage.Incident, opt Options) error {
 		t.line("", "")
 		t.thread(inc, inc.Crashing)
 	}
+	t.explainSignature(opt)
 	t.missing(inc.Missing)
 	t.errors(inc.Errors)
 	return t.flush()
@@ -83,4 +84,5 @@ func (t *text) verdict(inc *triage.Incident, v *verdict.Verdict) {
 		return
 	}
 	t.line(sgrBold, "Verdict: %s", clean(joinWith(": ", a.Class, a.Reason)))
+	t.signature(v)
 }

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	rulesFlag = &cli.StringSliceFlag{Name: "rules", Usage: "rules about frames from `FILE`, before the built-in ones; may be repeated"}
-	briefFlag = &cli.BoolFlag{Name: "brief", DisableDefaultText: true, Usage: "the verdict alone, in less than 2 KB"}
+	rulesFlag            = &cli.StringSliceFlag{Name: "rules", Usage: "rules about frames from `FILE`, before the built-in ones; may be repeated"}
+	explainSignatureFlag = &cli.BoolFlag{Name: "explain-signature", DisableDefaultText: true, Usage: "show what became of every frame on the way to the signature"}
+	briefFlag            = &cli.BoolFlag{Name: "brief", DisableDefaultText: true, Usage: "the verdict alone, in less than 2 KB"}
 )
 
 func triageCommand() *cli.Command {
@@ -23,7 +24,7 @@ func triageCommand() *cli.Command {
 		Description: "Judges a user dump, a kernel dump, or both: the class of the crash, the first function\n" +
 			"of the application on its stack, what speaks for and against it, and the stack. X.Kernel.dmp\n" +
 			"beside X.dmp is found by itself.",
-		Flags:  []cli.Flag{jsonFlag, briefFlag, rulesFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{jsonFlag, briefFlag, explainSignatureFlag, rulesFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
 		Action: runTriage,
 	}
 }
@@ -35,6 +36,7 @@ func runTriage(c *cli.Context) error {
 	}
 	defer done()
 	opt.Brief = c.Bool(briefFlag.Name)
+	opt.ExplainSignature = c.Bool(explainSignatureFlag.Name)
 	w := bufio.NewWriterSize(c.App.Writer, 1<<16)
 	if c.Bool(jsonFlag.Name) {
 		err = report.JSON(w, inc, opt)

@@ -30,8 +30,14 @@ type canonical struct {
 	name             string // "" when it has none
 }
 
-// canonicalFrame names frame i of a half.
-func canonicalFrame(v *triage.View, frames []triage.Frame, i int) canonical {
+// namer names the frames of a half.
+type namer struct {
+	view   *triage.View
+	bodies map[uint64]string // by the function's start
+}
+
+// frame names frame i.
+func (n *namer) frame(frames []triage.Frame, i int) canonical {
 	f := &frames[i]
 	if f.Module == nil || f.Module.Module == nil {
 		return outsideModules(frames, i)
@@ -45,12 +51,26 @@ func canonicalFrame(v *triage.View, frames []triage.Frame, i int) canonical {
 		c.function = Normalize(f.Name.Function)
 	default:
 		c.function = f.Name.Function
-		if body := Body(v.FunctionCode(f, MaxBody)); body != "" {
+		if body := n.body(f); body != "" {
 			c.function = "fn#" + body
 		}
 	}
 	c.name = c.module + "!" + c.function
 	return c
+}
+
+// body hashes the function that a frame is in, once: recursions are long.
+func (n *namer) body(f *triage.Frame) string {
+	start := f.IP - f.Name.Offset
+	body, done := n.bodies[start]
+	if !done {
+		body = Body(n.view.FunctionCode(f, MaxBody))
+		if n.bodies == nil {
+			n.bodies = map[uint64]string{}
+		}
+		n.bodies[start] = body
+	}
+	return body
 }
 
 func outsideModules(frames []triage.Frame, i int) canonical {

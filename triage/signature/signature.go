@@ -19,6 +19,7 @@ package signature
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"dumptriage/dump"
@@ -103,11 +104,28 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 	st.classify(r, class == classStackOverflow)
 	s.Frames, s.Stack, s.Steps = st.parts(), st.exact(), st.steps
 	s.RTLSum, s.CRC32 = AddressHashes(st.addresses)
+	app := st.application(r)
 	if kind == KindBugCheck {
 		s.Frames = withBlame(s.Frames, inc.BugCheck)
+	} else {
+		s.Frames = withProcess(s.Frames, st, processName(inc))
 	}
-	s.finish(st.application(r), emptyName(inc))
+	s.finish(app, emptyName(inc))
 	return s
+}
+
+// withProcess names the process behind frames none of which is a program's: two
+// programs that die in the same place of the system do not share a bucket.
+func withProcess(frames []string, st *stack, process string) []string {
+	if len(frames) == 0 || process == "" || st.ring != nil {
+		return frames
+	}
+	for _, i := range st.text {
+		if st.steps[i].Fate == FateKept {
+			return frames
+		}
+	}
+	return append(slices.Clip(frames), "in "+process)
 }
 
 // threadOf chooses the thread that a signature is made from, -1 when there is
@@ -149,22 +167,27 @@ func (s *Signature) finish(app []string, empty string) {
 	}
 }
 
-// emptyName stands for the frames of a stack that has none to offer, so that two
-// programs of which nothing is known do not share a bucket.
+// emptyName stands for the frames of a stack that has none to offer.
 func emptyName(inc *triage.Incident) string {
+	if name := processName(inc); name != "" {
+		return "no usable frames in " + name
+	}
+	return "no usable frames"
+}
+
+// processName is the process's image, in lower case, "" when it is not known. A
+// kernel dump holds only the begin of a long name, which is good enough.
+func processName(inc *triage.Incident) string {
 	name := inc.Process.Name
 	if name == "" {
 		for _, m := range inc.Modules {
-			if m != nil && m.Module != nil && strings.HasSuffix(strings.ToLower(m.Path), ".exe") {
+			if m != nil && m.Module != nil && !m.Kernel && strings.HasSuffix(strings.ToLower(m.Path), ".exe") {
 				name = m.Path
 				break
 			}
 		}
 	}
-	if name = strings.ToLower(dump.BaseName(name)); name == "" {
-		return "no usable frames"
-	}
-	return "no usable frames in " + name
+	return strings.ToLower(dump.BaseName(name))
 }
 
 // MaxText is the most bytes that a text has.

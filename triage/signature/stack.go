@@ -48,27 +48,32 @@ type stack struct {
 }
 
 // newStack lists a thread's frames: the kernel half's of a bugcheck, else the
-// user half's, or the kernel half's where that is all there is.
+// user half's, or the kernel half's where no frame of the user half takes part.
 func newStack(inc *triage.Incident, thread int, kernel bool) *stack {
 	t := &inc.Threads[thread]
-	half := t.User
-	if kernel && hasFrames(t.Kernel) || !hasFrames(half) {
-		half, kernel = t.Kernel, true
-	} else {
-		kernel = false
+	if kernel && hasFrames(t.Kernel) {
+		return newHalf(inc, thread, t.Kernel, true)
 	}
+	s := newHalf(inc, thread, t.User, false)
+	if len(s.live) == 0 && hasFrames(t.Kernel) {
+		return newHalf(inc, thread, t.Kernel, true)
+	}
+	return s
+}
+
+func newHalf(inc *triage.Incident, thread int, half *triage.Half, kernel bool) *stack {
 	view := inc.UserSpace
 	if kernel || view == nil {
 		view = inc.KernelSpace
 	}
-	s := &stack{}
+	s, names := &stack{}, namer{view: view}
 	if half == nil {
 		return s
 	}
 	for i := range half.Frames {
 		f := &half.Frames[i]
 		s.addresses = append(s.addresses, f.IP)
-		c := canonicalFrame(view, half.Frames, i)
+		c := names.frame(half.Frames, i)
 		st := Step{Thread: thread, Kernel: kernel, Frame: i, Name: c.name}
 		switch {
 		case f.Capture:

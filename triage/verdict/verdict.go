@@ -8,6 +8,7 @@ import (
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
 	"dumptriage/triage/rules"
+	"dumptriage/triage/signature"
 )
 
 // Kind says what sort of incident it was. Its text is part of the JSON contract.
@@ -27,6 +28,8 @@ const (
 type Verdict struct {
 	Kind  Kind
 	Crash *crash.Verdict
+	// Signature names the incident.
+	Signature *signature.Signature
 }
 
 // Options steer a verdict. The zero value is usable.
@@ -36,7 +39,8 @@ type Options struct {
 
 // Rules are the rules of every judge, ready for use.
 type Rules struct {
-	crash *crash.Rules
+	crash     *crash.Rules
+	signature *signature.Rules
 }
 
 // RuleFile is the text of a user's rule file.
@@ -44,7 +48,7 @@ type RuleFile struct{ Name, Text string }
 
 // sections and keys are those of all judges: one file may hold rules for each.
 var (
-	sections = slices.Concat(crash.Sections)
+	sections = slices.Concat(crash.Sections, signature.Sections)
 	keys     = slices.Concat(crash.Keys)
 )
 
@@ -59,7 +63,7 @@ func NewRules(files ...RuleFile) (*Rules, error) {
 		}
 		user = append(user, list...)
 	}
-	return &Rules{crash: crash.NewRules(user)}, nil
+	return &Rules{crash: crash.NewRules(user), signature: signature.NewRules(user)}, nil
 }
 
 // Of judges an incident.
@@ -69,6 +73,7 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 		r, _ = NewRules()
 	}
 	v := &Verdict{Crash: crash.Of(inc, r.crash)}
+	v.Signature = signature.Of(inc, signature.Options{Rules: r.signature})
 	v.Kind = kindOf(inc)
 	return v
 }
