@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"report":            {"dump", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes"},
 	"report/codes":      {},
 	"fixtures":          {},
+	"fixtures/machine":  {"fixtures"},
 	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input"},
 	"internal/layering": {},
 	// For tests and measurements; nothing of the product imports them.
