@@ -68,6 +68,7 @@ var external = map[string][]string{
 	"unwind/oracle":    {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
 	"triage":           {"golang.org/x/arch/x86/x86asm"},
 	"triage/crash":     {"golang.org/x/arch/x86/x86asm"},
+	"triage/hang":      {"golang.org/x/arch/x86/x86asm"},
 	"triage/signature": {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
 	"fleet/store":      {"modernc.org/sqlite"},
 	"symbols":          {"github.com/ianlancetaylor/demangle"},

@@ -1,0 +1,150 @@
+package hang
+
+import (
+	"slices"
+	"strings"
+
+	"dumptriage/triage"
+	"dumptriage/triage/rules"
+	"dumptriage/unwind"
+)
+
+const (
+	maxMatched = 48  // frames from the innermost that can name a wait
+	maxScanned = 512 // frames of a half that are looked at for roles and holds
+)
+
+// match is a frame that a [wait] rule matches.
+type match struct {
+	frame int
+	rule  *rules.Rule
+	waitRule
+}
+
+// classify names what one thread waits for by its two halves. Of the kernel half
+// it needs no more than what the user half leaves open.
+func (a *analysis) classify(t *triage.Thread) Wait {
+	w := Wait{Frame: -1}
+	if t.User != nil {
+		a.classifyHalf(&w, t.User, false)
+	}
+	if t.Kernel != nil && (w.Class == ClassUnknown || w.Class == ClassRunning || w.Class == ClassSystemCall) {
+		k := Wait{Frame: -1}
+		a.classifyHalf(&k, t.Kernel, true)
+		if k.Class != ClassUnknown && k.Class != ClassRunning {
+			w.Class, w.Frame, w.Rule, w.Kernel, w.matches, w.Confidence = k.Class, k.Frame, k.Rule, true, nil, k.Confidence
+		}
+	}
+	a.marks(&w, t)
+	return w
+}
+
+func (a *analysis) classifyHalf(w *Wait, h *triage.Half, kernel bool) {
+	w.matches = a.waitFrames(h)
+	if len(w.matches) == 0 {
+		w.Class, w.Frame = plain(h, kernel)
+		w.Confidence = Medium
+		return
+	}
+	best := w.matches[0]
+	for _, m := range w.matches[1:] {
+		if !best.class.lock() || m.class.lock() {
+			best = m
+		}
+	}
+	w.Class, w.Frame, w.Rule, w.Kernel, w.Confidence = best.class, best.frame, best.rule.String(), kernel, High
+	if guessed(h.Frames[:best.frame+1]) {
+		w.Confidence = Low
+	}
+}
+
+// waitFrames lists the frames that wait rules match, innermost first, as far as
+// the stack is plumbing.
+func (a *analysis) waitFrames(h *triage.Half) []match {
+	var out []match
+	for i := range h.Frames[:min(len(h.Frames), maxMatched)] {
+		f := &h.Frames[i]
+		if f.Capture {
+			continue
+		}
+		module, function := nameOf(f)
+		if r := a.rules.wait.Find(module, function); r != nil {
+			out = append(out, match{i, r, a.rules.params[r]})
+		} else if a.rules.plumbing.Find(module, function) == nil {
+			break
+		}
+	}
+	return out
+}
+
+// plain classes a stack that no wait rule matches by its first frame: at a system
+// call, or running.
+func plain(h *triage.Half, kernel bool) (Class, int) {
+	first := slices.IndexFunc(h.Frames, func(f triage.Frame) bool { return !f.Capture })
+	if first < 0 || kernel {
+		return ClassUnknown, -1
+	}
+	module, function := nameOf(&h.Frames[first])
+	switch {
+	case module == "ntdll" && strings.HasPrefix(function, "KiFastSystemCall"), module == "wow64cpu":
+		return ClassSystemCall, first
+	case (module == "ntdll" || module == "win32u" || module == "user32" || module == "gdi32") && systemCall(function):
+		return ClassSystemCall, first
+	case h.Frames[first].Name.Function == "" && h.Frames[first].Module != nil && (module == "ntdll" || module == "win32u"):
+		return ClassUnknown, -1 // a stub without a name, or not
+	}
+	return ClassRunning, first
+}
+
+// systemCall reports whether a function's name is that of a system call's stub.
+func systemCall(function string) bool {
+	return len(function) > 2 && strings.HasPrefix(function, "Nt") && function[2] >= 'A' && function[2] <= 'Z'
+}
+
+// nameOf is a frame's module and function as rules compare them: system calls
+// have two names, of which rules use the one with Nt.
+func nameOf(f *triage.Frame) (module, function string) {
+	if f.Module != nil && f.Module.Module != nil {
+		module = rules.Module(f.Module.Path)
+	}
+	function = f.Name.Function
+	if rest, ok := strings.CutPrefix(function, "Zw"); ok && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z' {
+		function = "Nt" + rest
+	}
+	return module, function
+}
+
+// guessed reports whether any frame was found by a scan.
+func guessed(frames []triage.Frame) bool {
+	return slices.ContainsFunc(frames, func(f triage.Frame) bool {
+		return f.Trust == unwind.TrustScan || f.Trust == unwind.TrustCFIScan
+	})
+}
+
+// marks notes a thread's roles and what its frames show it to hold.
+func (a *analysis) marks(w *Wait, t *triage.Thread) {
+	if t.User == nil {
+		return
+	}
+	for i := range t.User.Frames[:min(len(t.User.Frames), maxScanned)] {
+		f := &t.User.Frames[i]
+		if f.Trust == unwind.TrustScan {
+			continue
+		}
+		module, function := nameOf(f)
+		if r := a.rules.role.Find(module, function); r != nil {
+			w.Roles = addNew(w.Roles, r.Attrs["role"])
+		}
+		// A thread that waits for what the frame would give it has it not yet.
+		if r := a.rules.hold.Find(module, function); r != nil && (i > w.Frame || w.Kernel || Class(r.Attrs["lock"]) != w.Class) {
+			w.Holds = addNew(w.Holds, Kind(r.Attrs["lock"]))
+		}
+	}
+}
+
+func addNew[T comparable](list []T, v T) []T {
+	if slices.Contains(list, v) {
+		return list
+	}
+	return append(list, v)
+}

@@ -1,0 +1,116 @@
+package hang
+
+import (
+	"dumptriage/dump"
+	"dumptriage/internal/cursor"
+	"dumptriage/triage"
+)
+
+// Kinds of object information, in the order of the public enumeration
+// MINIDUMP_HANDLE_OBJECT_INFORMATION_TYPE, whose records are not documented. Of
+// the owner's record it is assumed that it is a CLIENT_ID of two integers or two
+// pointers, and an owner is believed only when its process is the dump's.
+const (
+	infoMutantOwner = 3 // MiniMutantInformation2
+)
+
+const maxWaitHandles = 64 // MAXIMUM_WAIT_OBJECTS
+
+var classOfType = map[string]Class{
+	"Mutant": ClassMutex, "Event": ClassEvent, "Semaphore": ClassSemaphore, "Timer": ClassTimer, "IRTimer": ClassTimer,
+	"Process": ClassProcess, "Thread": ClassThread, "Job": ClassJob, "File": ClassIO, "IoCompletion": ClassIOCompletion,
+}
+
+// handleObject fills in the handle that a thread waits for, and what the dump
+// says of it.
+func (a *analysis) handleObject(w *Wait, h *triage.Half, regs []dump.Registers, m match) {
+	v, ev, ok := a.argument(h, regs, m.frame, m.arg)
+	if !ok {
+		return
+	}
+	if h.Registers.Arch.PointerSize() == 4 {
+		v &= 0xffffffff
+	}
+	w.Object = Object{Kind: KindHandle, Value: v, Evidence: []Evidence{ev}, Confidence: Medium}
+	w.Object.Handles = []Handle{a.handle(v)}
+	a.judgeHandle(w)
+}
+
+// judgeHandle narrows the class of a wait for one handle by its type.
+func (a *analysis) judgeHandle(w *Wait) {
+	listed := w.Object.Handles[0].Listed
+	if listed == nil {
+		return
+	}
+	w.Object.Confidence = High
+	w.Object.Evidence = append(w.Object.Evidence, Evidence{Source: FromHandles, Frame: -1})
+	if c, ok := classOfType[listed.Type]; ok && w.Class == ClassObject {
+		w.Class = c
+	}
+	w.Owner = w.Object.Handles[0].Owner
+}
+
+// handlesObject reads the array of handles that a thread waits for.
+func (a *analysis) handlesObject(w *Wait, h *triage.Half, regs []dump.Registers, m match) {
+	at, ev, ok1 := a.argument(h, regs, m.frame, m.arg)
+	count, _, ok2 := a.argument(h, regs, m.frame, m.count)
+	count &= 0xffffffff
+	if !ok1 || !ok2 || count == 0 || count > maxWaitHandles {
+		return
+	}
+	o := Object{Kind: KindHandles, Evidence: []Evidence{ev}, Confidence: Medium}
+	size := uint64(h.Registers.Arch.PointerSize())
+	for i := range count {
+		v, err := dump.ReadPointer(a.space, h.Registers.Arch, at+i*size)
+		if err != nil {
+			return
+		}
+		o.Handles = append(o.Handles, a.handle(v))
+	}
+	if m.all >= 0 {
+		all, _, ok := a.argument(h, regs, m.frame, m.all)
+		o.WaitAll = ok && all&0xffffffff == 0
+	}
+	w.Object = o
+	if count == 1 {
+		w.Object.Kind, w.Object.Value = KindHandle, o.Handles[0].Value
+		w.Class = ClassObject
+		a.judgeHandle(w)
+	}
+}
+
+// handle finds a handle in the dump's list. The two low bits of a handle are the
+// program's own.
+func (a *analysis) handle(v uint64) Handle {
+	h := Handle{Value: v, Listed: a.handles[v&^3]}
+	if h.Listed != nil && h.Listed.Type == "Mutant" {
+		h.Owner = a.mutantOwner(h.Listed)
+	}
+	return h
+}
+
+// mutantOwner reads who owns a mutex.
+func (a *analysis) mutantOwner(h *dump.Handle) *Owner {
+	for _, info := range h.Info {
+		if info.Kind != infoMutantOwner {
+			continue
+		}
+		c := cursor.New(info.Data, "mutant owner", -1)
+		var pid, tid uint64
+		switch len(info.Data) {
+		case 8:
+			pid, tid = uint64(c.U32()), uint64(c.U32())
+		case 16:
+			pid, tid = c.U64(), c.U64()
+		default:
+			continue
+		}
+		if p := &a.inc.Process; tid == 0 || tid > 0xffffffff || !p.HasPID || pid != uint64(p.PID) {
+			continue
+		}
+		o := a.ownerByID(uint32(tid), Evidence{Source: FromHandles, Frame: -1})
+		o.Confidence = Medium
+		return o
+	}
+	return nil
+}

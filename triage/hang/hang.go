@@ -1,0 +1,251 @@
+package hang
+
+import (
+	"dumptriage/dump"
+	"dumptriage/triage"
+)
+
+// analysis is the state of one Of call.
+type analysis struct {
+	inc     *triage.Incident
+	rules   *Rules
+	space   *triage.View // of the user halves; may be nil
+	handles map[uint64]*dump.Handle
+	byID    map[uint32]int // index in inc.Threads
+	sites   map[uint64]*callSite
+	waits   []Wait
+}
+
+// maxResolved caps the threads whose objects are looked for: each costs a walk
+// and the decoding of code. More threads than that are classed all the same.
+const maxResolved = 4096
+
+// Of says what the threads of an incident wait for and whether it hangs. r may
+// be nil for the built-in rules.
+func Of(inc *triage.Incident, r *Rules) *Verdict {
+	if r == nil {
+		r, _ = NewRules(nil)
+	}
+	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}}
+	if a.space == nil {
+		a.space = inc.KernelSpace
+	}
+	for i := range inc.Handles {
+		a.handles[inc.Handles[i].Value] = &inc.Handles[i]
+	}
+	for i := range inc.Threads {
+		if t := &inc.Threads[i]; t.ID != 0 {
+			if _, twice := a.byID[t.ID]; !twice {
+				a.byID[t.ID] = i
+			}
+		}
+	}
+	a.waits = make([]Wait, len(inc.Threads))
+	lowest := a.lowestSuspendCount()
+	for i := range inc.Threads {
+		t := &inc.Threads[i]
+		w := &a.waits[i]
+		*w = a.classify(t)
+		a.times(w, t)
+		if i < maxResolved {
+			a.resolve(w, t)
+		}
+		a.override(w, i, lowest)
+	}
+	a.heldByFrames()
+	a.heldByCode()
+	return a.verdict()
+}
+
+// index finds a thread by its id, -1 when the dump has none.
+func (a *analysis) index(id uint32) int {
+	if i, ok := a.byID[id]; ok {
+		return i
+	}
+	return -1
+}
+
+func (a *analysis) ownerByID(id uint32, ev Evidence) *Owner {
+	return &Owner{ThreadID: id, Index: a.index(id), Evidence: []Evidence{ev}, Confidence: High}
+}
+
+// resolve finds out which object a thread waits for and who holds it.
+func (a *analysis) resolve(w *Wait, t *triage.Thread) {
+	if t.User == nil || len(w.matches) == 0 || guessed(t.User.Frames[:w.matches[0].frame+1]) {
+		return
+	}
+	last := w.matches[len(w.matches)-1].frame
+	var regs []dump.Registers
+	// The outermost function names the object best; the one that the class is of
+	// must have to do with it.
+	for k := len(w.matches) - 1; k >= 0 && !w.Object.Known(); k-- {
+		m := w.matches[k]
+		if m.object == KindNone || m.frame > w.Frame {
+			continue
+		}
+		if w.Class.lock() && m.class != w.Class && m.object != KindCritical {
+			continue
+		}
+		if regs == nil {
+			regs = t.User.FrameRegisters(last + 2 + maxFollowed)
+		}
+		a.resolveMatch(w, t.User, regs, m)
+	}
+	a.place(w)
+	a.loaderLock(w, t)
+}
+
+func (a *analysis) resolveMatch(w *Wait, h *triage.Half, regs []dump.Registers, m match) {
+	switch m.object {
+	case KindCritical:
+		a.criticalSection(w, h, regs, m)
+	case KindHandle:
+		a.handleObject(w, h, regs, m)
+	case KindHandles:
+		a.handlesObject(w, h, regs, m)
+	default:
+		v, ev, ok := a.argument(h, regs, m.frame, m.arg)
+		if !ok || v == 0 {
+			return
+		}
+		w.Object = Object{Kind: m.object, Value: v, Evidence: []Evidence{ev}, Confidence: Medium}
+		if m.object == KindWindow {
+			return
+		}
+		if word, err := dump.ReadPointer(a.space, h.Registers.Arch, v); err == nil {
+			w.Object.Word = &word
+		}
+	}
+}
+
+// place names the object's address where it lies in a module.
+func (a *analysis) place(w *Wait) {
+	switch w.Object.Kind {
+	case KindHandle, KindHandles, KindWindow, KindNone:
+		return
+	}
+	if w.Object.Value == 0 || a.space.Module(w.Object.Value) == nil {
+		return
+	}
+	f := a.space.Name(w.Object.Value)
+	w.Object.Place = &f
+}
+
+// Offsets of the process environment block in a TEB and of the loader lock's
+// address in that block, from public symbols.
+const (
+	tebPEB64, pebLoaderLock64 = 0x60, 0x110
+	tebPEB32, pebLoaderLock32 = 0x30, 0xa0
+)
+
+// loaderLock recognises the loader lock among critical sections.
+func (a *analysis) loaderLock(w *Wait, t *triage.Thread) {
+	if w.Class != ClassCritical || w.Object.Value == 0 {
+		return
+	}
+	if f := w.Object.Place; f != nil && f.Name.Function == "LdrpLoaderLock" && f.Name.Offset == 0 {
+		w.Class, w.Object.Kind = ClassLoaderLock, KindLoader
+		return
+	}
+	arch, teb, peb, lock := t.User.Registers.Arch, t.TEB, uint64(tebPEB64), uint64(pebLoaderLock64)
+	if arch.PointerSize() == 4 {
+		if t.Wow64 != nil || a.inc.System.Arch.PointerSize() == 8 {
+			return // the TEB is the 64-bit one
+		}
+		peb, lock = tebPEB32, pebLoaderLock32
+	}
+	if teb == 0 || teb+peb < teb {
+		return
+	}
+	at, err := dump.ReadPointer(a.space, arch, teb+peb)
+	if err != nil || at == 0 || at+lock < at {
+		return
+	}
+	if v, err := dump.ReadPointer(a.space, arch, at+lock); err == nil && v == w.Object.Value {
+		w.Class, w.Object.Kind = ClassLoaderLock, KindLoader
+	}
+}
+
+// lowestSuspendCount is the suspend count that every thread has: the writer of a
+// dump may have stopped all.
+func (a *analysis) lowestSuspendCount() uint32 {
+	low, any := uint32(0), false
+	for i := range a.inc.Threads {
+		if t := &a.inc.Threads[i]; t.Thread.Kernel == nil && (!any || t.SuspendCount < low) {
+			low, any = t.SuspendCount, true
+		}
+	}
+	return low
+}
+
+// override puts what is known of a thread from elsewhere in front of what its
+// stack says.
+func (a *analysis) override(w *Wait, i int, lowestSuspend uint32) {
+	t := &a.inc.Threads[i]
+	switch {
+	case i == a.inc.Crashing:
+		w.Class, w.Confidence = ClassCrashed, High
+	case w.Has(roleDebuggerBreak):
+		w.Class, w.Confidence = ClassDebuggerBreak, High
+	case t.Thread.Kernel == nil && t.SuspendCount > lowestSuspend:
+		w.Class, w.Confidence = ClassSuspended, High
+	}
+}
+
+// The roles that mean something here.
+const (
+	roleGUI           = "gui"
+	roleDebuggerBreak = "debugger_break"
+)
+
+// A thread that used this share of a processor for so long is spinning.
+const (
+	spinShare   = 0.5
+	spinSeconds = 2
+)
+
+// times adds how much of a processor a thread used since it began.
+func (a *analysis) times(w *Wait, t *triage.Thread) {
+	if t.Times == nil || t.Times.Created.IsZero() || a.inc.Captured.IsZero() {
+		return
+	}
+	age := a.inc.Captured.Sub(t.Times.Created).Seconds()
+	if age <= 0 {
+		return
+	}
+	busy := (t.Times.Kernel + t.Times.User).Seconds()
+	w.CPUShare, w.HasCPU = busy/age, true
+	if w.Class == ClassRunning && w.CPUShare >= spinShare && busy >= spinSeconds {
+		w.Class = ClassSpinning
+	}
+}
+
+// heldByFrames makes the thread whose stack shows it to hold the loader lock, or
+// to collect garbage, the owner for those that wait, when there is one such.
+func (a *analysis) heldByFrames() {
+	for class, kind := range map[Class]Kind{ClassLoaderLock: KindLoader, ClassGC: KindGC} {
+		holder := -1
+		for i := range a.waits {
+			for _, k := range a.waits[i].Holds {
+				if k != kind {
+					continue
+				}
+				if holder >= 0 && holder != i {
+					holder = len(a.waits) // more than one: which is not known
+				} else {
+					holder = i
+				}
+			}
+		}
+		for i := range a.waits {
+			w := &a.waits[i]
+			if w.Class != class {
+				continue
+			}
+			w.Object.Kind = kind
+			if w.Owner == nil && holder >= 0 && holder < len(a.waits) && holder != i {
+				w.Owner = &Owner{ThreadID: a.inc.Threads[holder].ID, Index: holder, Confidence: Medium, Evidence: []Evidence{{Source: FromFrames, Frame: -1}}}
+			}
+		}
+	}
+}
