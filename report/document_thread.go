@@ -115,14 +115,6 @@ type TimesJSON struct {
 	UserSeconds   *float64 `json:"user_seconds,omitempty"`
 }
 
-// WaitJSON is what a thread waits for.
-type WaitJSON struct {
-	Class         string  `json:"class,omitempty"`
-	Object        string  `json:"object,omitempty"`
-	OwnerThreadID *uint32 `json:"owner_thread_id,omitempty"`
-	Detail        string  `json:"detail,omitempty"`
-}
-
 // KernelThreadJSON is what the kernel dump says of a thread.
 type KernelThreadJSON struct {
 	ETHREAD    string `json:"ethread,omitempty"`

@@ -149,6 +149,7 @@ func (s *stream) threads(inc *triage.Incident, h hexer, opt Options) {
 	list(s, "threads", func(yield func(*ThreadJSON) bool) {
 		for i := range inc.Threads {
 			j := threadJSON(&inc.Threads[i], h, opt.Frames)
+			j.Wait = waitJSON(inc, opt.Verdict, i, h)
 			if !yield(&j) {
 				return
 			}
@@ -162,6 +163,7 @@ func (s *stream) crashingThread(inc *triage.Incident, h hexer, opt Options) {
 	}
 	j := threadJSON(&inc.Threads[inc.Crashing], h, opt.Frames)
 	j.ThreadsIndex = &inc.Crashing
+	j.Wait = waitJSON(inc, opt.Verdict, inc.Crashing, h)
 	s.raw(`,"crashing_thread":`)
 	s.value(&j)
 }

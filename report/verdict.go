@@ -17,6 +17,7 @@ type AnalysisJSON struct {
 	Blame      string             `json:"blame,omitempty" jsonschema_description:"module!function held responsible"`
 	Confidence string             `json:"confidence,omitempty" jsonschema_description:"high, medium or low"`
 	Crash      *CrashAnalysisJSON `json:"crash,omitempty" jsonschema_description:"of a dump with an exception"`
+	Hang       *HangAnalysisJSON  `json:"hang,omitempty" jsonschema_description:"what the threads do to each other"`
 }
 
 // CrashAnalysisJSON is what a crash was.
@@ -42,11 +43,13 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 		a = &AnalysisJSON{Class: string(verdict.KindCrash), Reason: CrashType(&inc.Crash.Exception)}
 	case v != nil:
 		a = &AnalysisJSON{Class: string(v.Kind)}
+		a.hangReason(inc, v.Hang)
 	default:
 		return nil
 	}
 	if v != nil {
 		a.crash(v.Crash)
+		a.Hang = hangJSON(inc, v.Hang)
 	}
 	return a
 }
@@ -64,12 +67,18 @@ func TriageText(w io.Writer, inc *triage.Incident, opt Options) error {
 	t := newText(w, opt, inc.System.Arch)
 	t.pid = pid(inc)
 	t.verdict(inc, opt.Verdict)
+	if opt.Verdict != nil {
+		t.hang(inc, opt.Verdict.Hang, opt.Brief)
+	}
 	t.heading(inc)
 	t.crash(inc)
 	t.bugCheck(inc)
 	if inc.Crashing >= 0 && inc.Crashing < len(inc.Threads) {
 		t.line("", "")
 		t.thread(inc, inc.Crashing)
+	}
+	if opt.Verdict != nil && !opt.Brief {
+		t.hangStacks(inc, opt.Verdict.Hang)
 	}
 	t.explainSignature(opt)
 	t.missing(inc.Missing)

@@ -68,8 +68,11 @@ func (a *analysis) handlesObject(w *Wait, h *triage.Half, regs []dump.Registers,
 		o.Handles = append(o.Handles, a.handle(v))
 	}
 	if m.all >= 0 {
-		all, _, ok := a.argument(h, regs, m.frame, m.all)
-		o.WaitAll = ok && all&0xffffffff == 0
+		v, _, ok := a.argument(h, regs, m.frame, m.all)
+		o.WaitAll = ok && v&0xffffffff != 0
+	} else if m.any >= 0 {
+		v, _, ok := a.argument(h, regs, m.frame, m.any)
+		o.WaitAll = ok && v&0xffffffff == 0
 	}
 	w.Object = o
 	if count == 1 {

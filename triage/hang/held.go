@@ -58,45 +58,90 @@ func (a *analysis) takenBefore(i int) map[uint64]bool {
 	if site == nil {
 		return nil
 	}
-	target, ok := callTarget(&site.call)
-	if !ok {
-		return nil
-	}
+	calls := site.calls()
+	last := calls[len(calls)-1] // the one that waits
 	held := map[uint64]bool{}
-	constant, known := uint64(0), false // what rcx holds, where the code itself says
-	for k := range site.before {
-		in := &site.before[k]
-		switch {
-		case in.Op == x86asm.CALL:
-			if known {
-				to, ok := callTarget(in)
-				delete(held, constant)
-				if ok && to == target {
-					held[constant] = true
-				}
-			}
-			known = false
-		case in.Op == x86asm.LEA && in.Args[0] == x86asm.RCX:
-			m, _ := in.Args[1].(x86asm.Mem)
-			known = m.Base == x86asm.RIP && m.Index == 0
-			constant = in.next() + uint64(m.Disp)
-		case writes(in, dump.RCX):
-			known = false
+	for _, c := range calls[:len(calls)-1] {
+		if !c.constant {
+			continue
+		}
+		delete(held, c.argument)
+		if c.target != 0 && c.target == last.target {
+			held[c.argument] = true
 		}
 	}
 	return held
 }
 
-// callTarget is what tells one callee from another: the address that is called,
-// or the address of the pointer to it.
-func callTarget(in *instruction) (uint64, bool) {
-	switch to := in.Args[0].(type) {
-	case x86asm.Rel:
-		return in.next() + uint64(int64(to)), true
-	case x86asm.Mem:
-		if to.Base == x86asm.RIP && to.Index == 0 {
-			return in.next() + uint64(to.Disp), true
+// passed is a call and what the code itself says of it.
+type passed struct {
+	target   uint64 // tells one callee from another; 0 when not known
+	argument uint64 // the first, when constant
+	constant bool
+}
+
+// calls lists the calls of a site in the order of the code, the last the one
+// that the frame stands behind.
+func (s *callSite) calls() []passed {
+	var out []passed
+	pointers := map[dump.Reg]uint64{} // what preserved registers were loaded from
+	var now passed
+	for k := range len(s.before) + len(s.code) + 1 {
+		in := s.at(k)
+		switch {
+		case in.Op == x86asm.CALL:
+			now.target = callTarget(in, pointers)
+			out = append(out, now)
+			now = passed{}
+		case in.Op == x86asm.LEA && in.Args[0] == x86asm.RCX:
+			m, _ := in.Args[1].(x86asm.Mem)
+			now.constant = m.Base == x86asm.RIP && m.Index == 0
+			now.argument = in.next() + uint64(m.Disp)
+		default:
+			now.constant = now.constant && !writes(in, dump.RCX)
+			loadPointer(in, pointers)
 		}
 	}
-	return 0, false
+	return out
+}
+
+// at is instruction k of all that were decoded.
+func (s *callSite) at(k int) *instruction {
+	if k < len(s.before) {
+		return &s.before[k]
+	}
+	if k -= len(s.before); k < len(s.code) {
+		return &s.code[k]
+	}
+	return &s.call
+}
+
+// loadPointer notes where a preserved register is loaded from: compilers keep a
+// pointer to a function that is called more than once.
+func loadPointer(in *instruction, pointers map[dump.Reg]uint64) {
+	r, ok := operandReg(in.Args[0])
+	if !ok || !writes(in, r) {
+		return
+	}
+	delete(pointers, r)
+	if m, isMem := in.Args[1].(x86asm.Mem); isMem && in.Op == x86asm.MOV && preserved(r) && m.Base == x86asm.RIP && m.Index == 0 {
+		pointers[r] = in.next() + uint64(m.Disp)
+	}
+}
+
+// callTarget is what tells one callee from another: the address that is called,
+// or that of the pointer to it; 0 when it is not known.
+func callTarget(in *instruction, pointers map[dump.Reg]uint64) uint64 {
+	switch to := in.Args[0].(type) {
+	case x86asm.Rel:
+		return in.next() + uint64(int64(to))
+	case x86asm.Mem:
+		if to.Base == x86asm.RIP && to.Index == 0 {
+			return in.next() + uint64(to.Disp)
+		}
+	case x86asm.Reg:
+		r, _ := slot(to)
+		return pointers[r]
+	}
+	return 0
 }

@@ -16,7 +16,7 @@ var builtinText string
 // Sections and Keys are what rules about waits are made of.
 var (
 	Sections = []string{"wait", "hold", "role", "plumbing"}
-	Keys     = []string{"class", "object", "arg", "count", "all", "lock", "role"}
+	Keys     = []string{"class", "object", "arg", "count", "all", "any", "lock", "role"}
 )
 
 // Rules are rules ready for use.
@@ -27,9 +27,9 @@ type Rules struct {
 
 // waitRule is what a [wait] rule says, read.
 type waitRule struct {
-	class           Class
-	object          Kind
-	arg, count, all int // -1 none
+	class                Class
+	object               Kind
+	arg, count, all, any int // -1 none
 }
 
 // maxArg is the highest argument that a rule may name: the last in a register.
@@ -62,14 +62,14 @@ func NewRules(user []rules.Rule) (*Rules, error) {
 }
 
 func readWait(rule *rules.Rule) (waitRule, error) {
-	w := waitRule{class: Class(rule.Attrs["class"]), object: Kind(rule.Attrs["object"]), arg: -1, count: -1, all: -1}
+	w := waitRule{class: Class(rule.Attrs["class"]), object: Kind(rule.Attrs["object"]), arg: -1, count: -1, all: -1, any: -1}
 	if !slices.Contains(classes, w.class) {
 		return w, fmt.Errorf("no class %q", w.class)
 	}
 	if w.object != KindNone && !slices.Contains(kinds, w.object) {
 		return w, fmt.Errorf("no kind of object %q", w.object)
 	}
-	for key, to := range map[string]*int{"arg": &w.arg, "count": &w.count, "all": &w.all} {
+	for key, to := range map[string]*int{"arg": &w.arg, "count": &w.count, "all": &w.all, "any": &w.any} {
 		text, ok := rule.Attrs[key]
 		if !ok {
 			continue

@@ -7,6 +7,7 @@ import (
 
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
+	"dumptriage/triage/hang"
 	"dumptriage/triage/rules"
 	"dumptriage/triage/signature"
 )
@@ -28,6 +29,7 @@ const (
 type Verdict struct {
 	Kind  Kind
 	Crash *crash.Verdict
+	Hang  *hang.Verdict
 	// Signature names the incident.
 	Signature *signature.Signature
 }
@@ -40,6 +42,7 @@ type Options struct {
 // Rules are the rules of every judge, ready for use.
 type Rules struct {
 	crash     *crash.Rules
+	hang      *hang.Rules
 	signature *signature.Rules
 }
 
@@ -48,8 +51,8 @@ type RuleFile struct{ Name, Text string }
 
 // sections and keys are those of all judges: one file may hold rules for each.
 var (
-	sections = slices.Concat(crash.Sections, signature.Sections)
-	keys     = slices.Concat(crash.Keys)
+	sections = slices.Concat(crash.Sections, hang.Sections, signature.Sections)
+	keys     = slices.Concat(crash.Keys, hang.Keys)
 )
 
 // NewRules reads users' rule files, which come before the built-in rules, the
@@ -63,7 +66,11 @@ func NewRules(files ...RuleFile) (*Rules, error) {
 		}
 		user = append(user, list...)
 	}
-	return &Rules{crash: crash.NewRules(user), signature: signature.NewRules(user)}, nil
+	h, err := hang.NewRules(user)
+	if err != nil {
+		return nil, err
+	}
+	return &Rules{crash: crash.NewRules(user), hang: h, signature: signature.NewRules(user)}, nil
 }
 
 // Of judges an incident.
@@ -72,9 +79,12 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 	if r == nil {
 		r, _ = NewRules()
 	}
-	v := &Verdict{Crash: crash.Of(inc, r.crash)}
+	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang)}
 	v.Signature = signature.Of(inc, signature.Options{Rules: r.signature})
 	v.Kind = kindOf(inc)
+	if v.Kind == KindSnapshot && v.Hang.Hangs() {
+		v.Kind = KindHang
+	}
 	return v
 }
 

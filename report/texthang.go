@@ -1,0 +1,311 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+	"dumptriage/triage/hang"
+)
+
+// classTexts puts into words what a thread of a class does; for those that wait
+// for something that can be named the words go on with it.
+var classTexts = map[hang.Class]string{
+	hang.ClassUnknown:       "does what its stack does not tell",
+	hang.ClassRunning:       "runs",
+	hang.ClassSpinning:      "runs and runs",
+	hang.ClassSystemCall:    "is in a system call",
+	hang.ClassObject:        "waits for an object",
+	hang.ClassObjects:       "waits for several objects",
+	hang.ClassMutex:         "waits for a mutex",
+	hang.ClassEvent:         "waits for an event",
+	hang.ClassSemaphore:     "waits for a semaphore",
+	hang.ClassTimer:         "waits for a timer",
+	hang.ClassProcess:       "waits for a process to end",
+	hang.ClassThread:        "waits for a thread to end",
+	hang.ClassJob:           "waits for a job",
+	hang.ClassCritical:      "waits for a critical section",
+	hang.ClassSRW:           "waits for a slim reader/writer lock",
+	hang.ClassCondition:     "waits for a condition variable",
+	hang.ClassAddress:       "waits on an address",
+	hang.ClassKeyedEvent:    "waits for a keyed event",
+	hang.ClassInitOnce:      "waits for a one-time initialisation",
+	hang.ClassBarrier:       "waits at a barrier",
+	hang.ClassResource:      "waits for a resource lock",
+	hang.ClassPushLock:      "waits for a push lock",
+	hang.ClassRundown:       "waits for references to be given up",
+	hang.ClassGate:          "waits for a gate",
+	hang.ClassPaging:        "waits for a page to be read",
+	hang.ClassMonitor:       "waits for a .NET monitor",
+	hang.ClassLoaderLock:    "waits for the loader lock",
+	hang.ClassGC:            "waits for a garbage collection",
+	hang.ClassSleep:         "sleeps",
+	hang.ClassSuspended:     "is suspended",
+	hang.ClassIO:            "waits for input or output",
+	hang.ClassIOCompletion:  "waits for work at a completion port",
+	hang.ClassIdleWorker:    "waits for work",
+	hang.ClassIdleGUI:       "waits for messages",
+	hang.ClassSendMessage:   "waits for a window to handle a message",
+	hang.ClassALPC:          "waits for an answer from another process or thread",
+	hang.ClassRPC:           "waits for a remote procedure call",
+	hang.ClassCOM:           "waits for a COM call",
+	hang.ClassDebugEvent:    "waits for events of a process it debugs",
+	hang.ClassDebugger:      "waits for its debugger",
+	hang.ClassDebuggerBreak: "was made by a debugger to break in",
+	hang.ClassExiting:       "is ending",
+	hang.ClassCrashed:       "crashed",
+}
+
+// objectText names what is waited for; "" when it is not known.
+func objectText(o *hang.Object, arch dump.Arch) string {
+	if !o.Known() {
+		return ""
+	}
+	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
+	switch o.Kind {
+	case hang.KindHandle, hang.KindHandles:
+		var names []string
+		for i, x := range o.Handles {
+			if i == 4 {
+				names = append(names, fmt.Sprintf("%d more", len(o.Handles)-i))
+				break
+			}
+			name := hex(x.Value)
+			if x.Listed != nil {
+				name = joinWith(" ", name, x.Listed.Type, x.Listed.Name)
+			}
+			names = append(names, name)
+		}
+		if len(o.Handles) > 1 {
+			quantity := "any of the handles "
+			if o.WaitAll {
+				quantity = "all of the handles "
+			}
+			return quantity + strings.Join(names, ", ")
+		}
+		return "handle " + strings.Join(names, "")
+	case hang.KindLoader:
+		return joinWith(" ", "the loader lock", hexFor(arch).known(o.Value))
+	case hang.KindGC:
+		return "a garbage collection"
+	}
+	return joinWith(" ", kindTexts[o.Kind], hexFor(arch).addr(o.Value), inBrackets(placeText(o.Place)))
+}
+
+var kindTexts = map[hang.Kind]string{
+	hang.KindCritical: "critical section", hang.KindSRW: "slim reader/writer lock", hang.KindCondition: "condition variable",
+	hang.KindAddress: "address", hang.KindKey: "key", hang.KindWindow: "window",
+}
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(" + s + ")"
+}
+
+// placeText names a place in a module that is data, for which the name of code
+// before it would be no name: by a symbol that begins there, else by its offset.
+func placeText(f *triage.Frame) string {
+	if f == nil || f.Module == nil || f.Module.Module == nil {
+		return ""
+	}
+	module := moduleAlias(f.Module.Module)
+	if f.Name.Function != "" && f.Name.Offset == 0 {
+		return module + "!" + f.Name.Function
+	}
+	return module + plus(f.IP-f.Module.Base)
+}
+
+// evidenceTexts puts into words where facts were found.
+func evidenceTexts(list []hang.Evidence, arch dump.Arch) []string {
+	var out []string
+	for _, e := range list {
+		s := ""
+		switch e.Source {
+		case hang.FromCall:
+			s = fmt.Sprintf("argument of the call in frame %d", e.Frame)
+		case hang.FromRegister:
+			s = fmt.Sprintf("%s in frame %d", arch.RegName(e.Reg), e.Frame)
+		case hang.FromStack:
+			s = fmt.Sprintf("argument on the stack of frame %d", e.Frame)
+		case hang.FromMemory:
+			s = "the lock's fields in memory"
+		case hang.FromHandles:
+			s = "the dump's handles"
+		case hang.FromCode:
+			s = "inferred from a call earlier in the owner's function"
+		case hang.FromFrames:
+			s = "a function on the owner's stack"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// waitDetail is what a wait has besides its object.
+func waitDetail(w *hang.Wait) string {
+	var parts []string
+	if w.HasCPU && (w.Class == hang.ClassRunning || w.Class == hang.ClassSpinning) {
+		parts = append(parts, fmt.Sprintf("used %.0f%% of a processor since it began", 100*w.CPUShare))
+	}
+	if l := w.Object.Lock; l != nil && !l.Locked() {
+		parts = append(parts, "the lock is free in memory")
+	}
+	if w.Owner != nil && w.Owner.Index < 0 {
+		parts = append(parts, "the dump has no thread of the owner's id")
+	}
+	for _, k := range w.Holds {
+		parts = append(parts, "holds "+strings.ReplaceAll(string(k), "_", " "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// waitText is what a thread does, with the object and its owner, for people.
+func waitText(inc *triage.Incident, w *hang.Wait, name func(uint32) string) string {
+	s := classTexts[w.Class]
+	if o := objectText(&w.Object, inc.System.Arch); o != "" {
+		switch w.Object.Kind {
+		case hang.KindLoader, hang.KindGC:
+			s = "waits for " + o
+		case hang.KindHandle, hang.KindHandles, hang.KindWindow:
+			s += ": " + o
+		default:
+			s = "waits for " + o
+		}
+	}
+	if w.Owner != nil {
+		held := ", held by thread "
+		if w.Owner.Confidence == hang.Low {
+			held = ", probably held by thread "
+		}
+		if w.Class == hang.ClassGC {
+			held = ", done by thread "
+		}
+		s += held + name(w.Owner.ThreadID)
+	}
+	if d := waitDetail(w); d != "" {
+		s += " (" + d + ")"
+	}
+	return s
+}
+
+// hangReason is one sentence on the state of the process.
+func hangReason(inc *triage.Incident, v *hang.Verdict) string {
+	p := pid(inc)
+	name := func(id uint32) string {
+		if p == nil {
+			return fmt.Sprintf("%x", id)
+		}
+		return fmt.Sprintf("%x.%x", *p, id)
+	}
+	subject := ""
+	if v.Subject >= 0 {
+		subject = fmt.Sprintf("thread %s %s", name(inc.Threads[v.Subject].ID), waitText(inc, &v.Waits[v.Subject], name))
+	}
+	waiters := func(n int) string {
+		if n == 1 {
+			return "1 thread waits"
+		}
+		return fmt.Sprintf("%d threads wait", n)
+	}
+	switch v.State {
+	case hang.Deadlock, hang.Possible:
+		verb := "wait for each other"
+		if v.State == hang.Possible {
+			verb = "seem to wait for each other"
+		}
+		var ids []string
+		for _, i := range v.Cycles[0] {
+			ids = append(ids, name(inc.Threads[i].ID))
+		}
+		return fmt.Sprintf("threads %s %s", strings.Join(ids, ", "), verb)
+	case hang.SelfDeadlock:
+		return "a thread waits for itself: " + subject
+	case hang.Blocked, hang.LoaderLock, hang.GCSuspension:
+		if len(v.Roots) > 0 && v.Roots[0].Thread == v.Subject {
+			return fmt.Sprintf("%s for one that goes on only when it can: %s", waiters(len(v.Roots[0].Waiters)), subject)
+		}
+	case hang.Idle:
+		return "nothing hangs: every thread waits for work"
+	case hang.NoThreads:
+		return "the stacks do not tell what the threads do"
+	case hang.GUIBlocked:
+		return "a thread with windows does not look at its messages: " + subject
+	case hang.Contention:
+		return waiters(len(v.Contended[0].Waiters)) + " for one lock whose owner is not known: " + subject
+	}
+	return subject
+}
+
+// maxThreadLines caps the threads that the verdict lists.
+const maxThreadLines = 32
+
+// hang writes what the threads do to each other: the cycle or the chain, then
+// every thread in a line.
+func (t *text) hang(inc *triage.Incident, v *hang.Verdict, brief bool) {
+	if v == nil || len(v.Waits) == 0 || inc.Crash != nil && !v.Hangs() {
+		return
+	}
+	t.line(sgrBold, "Threads: %s", clean(joinWith(", ", strings.ReplaceAll(string(v.State), "_", " "), string(v.Confidence)+" confidence")))
+	chain := v.Chain()
+	if len(v.Cycles) > 0 || len(chain) > 1 {
+		for k, i := range chain {
+			mark := "  -> "
+			if k == 0 {
+				mark = "     "
+			}
+			w := &v.Waits[i]
+			t.line(sgrRed, "%sthread %s %s", mark, t.threadID(inc.Threads[i].ID), clean(waitText(inc, w, t.threadID)))
+			if !brief {
+				t.evidence(inc, w)
+			}
+		}
+	}
+	if brief {
+		return
+	}
+	listed := 0
+	for i := range v.Waits {
+		if slices.Contains(chain, i) && len(chain) > 1 {
+			continue
+		}
+		if listed++; listed > maxThreadLines {
+			t.line(sgrDim, "     ... %d more threads", len(v.Waits)-i)
+			break
+		}
+		t.line("", "     thread %s %s", t.threadID(inc.Threads[i].ID), clean(waitText(inc, &v.Waits[i], t.threadID)))
+	}
+}
+
+// evidence writes how an object and its owner are known.
+func (t *text) evidence(inc *triage.Incident, w *hang.Wait) {
+	if list := evidenceTexts(w.Object.Evidence, inc.System.Arch); len(list) > 0 {
+		t.line(sgrDim, "            object: %s", strings.Join(list, "; "))
+	}
+	if w.Owner != nil {
+		t.line(sgrDim, "            owner:  %s (%s confidence)", strings.Join(evidenceTexts(w.Owner.Evidence, inc.System.Arch), "; "), w.Owner.Confidence)
+	}
+}
+
+// maxHangStacks caps the stacks that the verdict shows.
+const maxHangStacks = 8
+
+// hangStacks writes the stacks of the threads that the verdict is about.
+func (t *text) hangStacks(inc *triage.Incident, v *hang.Verdict) {
+	if v == nil || inc.Crash != nil && !v.Hangs() {
+		return
+	}
+	for k, i := range v.Chain() {
+		if i == inc.Crashing {
+			continue // shown already
+		}
+		if k == maxHangStacks {
+			break
+		}
+		t.line("", "")
+		t.thread(inc, i)
+	}
+}
