@@ -55,6 +55,7 @@ var classTexts = map[hang.Class]string{
 	hang.ClassDebugger:      "waits for its debugger",
 	hang.ClassDebuggerBreak: "was made by a debugger to break in",
 	hang.ClassExiting:       "is ending",
+	hang.ClassBreakpoint:    "is at a breakpoint",
 	hang.ClassCrashed:       "crashed",
 }
 

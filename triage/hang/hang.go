@@ -183,13 +183,25 @@ func (a *analysis) lowestSuspendCount() uint32 {
 func (a *analysis) override(w *Wait, i int, lowestSuspend uint32) {
 	t := &a.inc.Threads[i]
 	switch {
-	case i == a.inc.Crashing:
-		w.Class, w.Confidence = ClassCrashed, High
 	case w.Has(roleDebuggerBreak):
 		w.Class, w.Confidence = ClassDebuggerBreak, High
+	case i == a.inc.Crashing && a.inc.Crash != nil && breakpoint(a.inc.Crash.Code):
+		w.Class, w.Confidence = ClassBreakpoint, High
+	case i == a.inc.Crashing:
+		w.Class, w.Confidence = ClassCrashed, High
 	case t.Thread.Kernel == nil && t.SuspendCount > lowestSuspend:
 		w.Class, w.Confidence = ClassSuspended, High
 	}
+}
+
+// breakpoint reports whether an exception is a breakpoint or a single step, by
+// its code (ntstatus.h), which debuggers use to stop a process.
+func breakpoint(code uint32) bool {
+	switch code {
+	case 0x80000003, 0x80000004, 0x4000001f, 0x4000001e: // the last two of 32-bit code in a 64-bit dump
+		return true
+	}
+	return false
 }
 
 // The roles that mean something here.

@@ -53,7 +53,8 @@ const (
 	ClassDebugger      Class = "debugger"
 	ClassDebuggerBreak Class = "debugger_break" // the thread that a debugger made to break in
 	ClassExiting       Class = "exiting"
-	ClassCrashed       Class = "crashed" // the thread of the exception
+	ClassBreakpoint    Class = "breakpoint" // the thread of an exception that stands for a stop by a debugger
+	ClassCrashed       Class = "crashed"    // the thread of any other exception
 )
 
 // classes are those that a rule may name.

@@ -248,7 +248,7 @@ func (a *analysis) judgeMain(v *Verdict, main int) {
 		switch a.waits[main].Class {
 		case ClassProcess:
 			v.State = ForProcess
-		case ClassRunning, ClassCrashed:
+		case ClassRunning, ClassCrashed, ClassBreakpoint:
 			v.State = Active
 		case ClassUnknown:
 			v.State, v.Confidence = NoThreads, Low
@@ -268,7 +268,7 @@ func (a *analysis) first(c Class) int {
 func (a *analysis) guiBlocked() int {
 	return slices.IndexFunc(a.waits, func(w Wait) bool {
 		switch w.Class {
-		case ClassUnknown, ClassRunning, ClassSpinning, ClassCrashed, ClassSuspended, ClassDebuggerBreak:
+		case ClassUnknown, ClassRunning, ClassSpinning, ClassCrashed, ClassBreakpoint, ClassSuspended, ClassDebuggerBreak:
 			return false
 		}
 		return w.Has(roleGUI) && !w.Class.Idle()
