@@ -24,7 +24,7 @@ type ExplanationJSON struct {
 
 // NoteJSON is one thing that a step did or found out.
 type NoteJSON struct {
-	Kind       string `json:"kind" jsonschema:"enum=site,enum=epilog,enum=undo,enum=return,enum=rejected,enum=candidate"`
+	Kind       string `json:"kind" jsonschema:"enum=site,enum=epilog,enum=undo,enum=return,enum=rejected,enum=record,enum=assign,enum=candidate"`
 	Rule       string `json:"rule,omitempty"`
 	Detail     string `json:"detail,omitempty"`
 	Module     string `json:"module,omitempty"`
@@ -34,6 +34,7 @@ type NoteJSON struct {
 	UnwindInfo string `json:"unwind_info,omitempty"`
 	Op         string `json:"op,omitempty" jsonschema:"enum=pop,enum=alloc,enum=set_frame,enum=save,enum=save_xmm,enum=machine_frame"`
 	Register   string `json:"register,omitempty"`
+	Name       string `json:"name,omitempty" jsonschema_description:"the register or variable that a frame record gave a value"`
 	Address    string `json:"address,omitempty" jsonschema_description:"where the value was read"`
 	Value      string `json:"value,omitempty"`
 	SP         string `json:"sp,omitempty" jsonschema_description:"the stack pointer afterwards"`
@@ -74,6 +75,11 @@ func noteJSON(n *unwind.Note, arch dump.Arch, h hexer) NoteJSON {
 		if n.Op != "alloc" && n.Op != "set_frame" {
 			j.Address = h.addr(n.Addr)
 		}
+		if n.Known {
+			j.Value = h.addr(n.Value)
+		}
+	case unwind.NoteAssign:
+		j.Name, j.Address = n.Name, h.known(n.Addr)
 		if n.Known {
 			j.Value = h.addr(n.Value)
 		}
@@ -166,11 +172,26 @@ func (t *text) note(n *unwind.Note, m *triage.Module) {
 		t.line("", "  undo   %s", t.undone(n))
 	case unwind.NoteReturn:
 		t.line("", "  return %s, sp %s", t.read(n), t.addr(n.SP))
+	case unwind.NoteRecord:
+		t.line("", "Record:  %s", clean(n.Detail))
+	case unwind.NoteAssign:
+		t.line("", "  assign %s", t.assigned(n))
 	case unwind.NoteRejected:
 		t.line(sgrYellow, "Not by   %s: %s", n.Rule, clean(n.Detail))
 	case unwind.NoteCandidate:
 		t.line(sgrDim, "  passed %s: %s", t.read(n), clean(n.Detail))
 	}
+}
+
+// assigned shows what a frame record gave a variable.
+func (t *text) assigned(n *unwind.Note) string {
+	switch {
+	case n.Addr != 0:
+		return n.Name + " = " + t.read(n)
+	case !n.Known:
+		return n.Name + " is not known"
+	}
+	return n.Name + " = " + t.addr(n.Value)
 }
 
 // read shows a word that was read, and where.

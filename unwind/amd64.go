@@ -72,6 +72,11 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		return w.land(regs, f, opt, t, stop)
 	default:
 		stop = w.lack(s)
+		if kind := s.kind; kind == siteNoImage || kind == siteNoTable {
+			if t, ok := w.byCFI(regs, f, opt); ok {
+				return w.land(regs, f, opt, t, Stop{})
+			}
+		}
 	}
 	return w.fallback(regs, f, opt, stop)
 }

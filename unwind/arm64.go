@@ -60,6 +60,11 @@ func (w *Walker) stepARM64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		stop = Stop{StopNoUnwindData, fmt.Sprintf("%s: no function table entry covers %#x, and it is no leaf function's", w.name(w.site(f.Lookup)), f.Lookup)}
 	default:
 		stop = w.lackARM64(s)
+		if kind := s.kind; kind == siteNoImage || kind == siteNoTable {
+			if t, ok := w.byCFIARM64(regs, f, opt); ok {
+				return w.landARM64(regs, f, t)
+			}
+		}
 	}
 	return w.fallbackARM64(regs, f, opt, stop)
 }

@@ -17,6 +17,8 @@ const (
 	NoteUndo      NoteKind = "undo"      // an unwind operation or an epilog's instruction was undone
 	NoteReturn    NoteKind = "return"    // the return address was read
 	NoteRejected  NoteKind = "rejected"  // a rule did not apply, or its answer cannot be right
+	NoteRecord    NoteKind = "record"    // what a frame record of debug information says
+	NoteAssign    NoteKind = "assign"    // a frame record gave a variable its value
 	NoteCandidate NoteKind = "candidate" // a word of the stack that a scan passed over
 )
 
@@ -32,6 +34,10 @@ type Note struct {
 	Base     uint64
 	HasEntry bool
 	Entry    pdata.RuntimeFunction
+
+	// NoteAssign: the variable or register; Addr is where the value was read, 0
+	// when it was computed.
+	Name string
 
 	// NoteUndo, NoteReturn and NoteCandidate: the register that was restored,
 	// from where, to what. SP is the stack pointer afterwards.

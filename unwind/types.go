@@ -64,10 +64,11 @@ const (
 	MethodScan
 	MethodStitch
 	MethodTrapSlot
+	MethodSymCFI // STACK CFI of a Breakpad file, where no image is at hand
 )
 
 var methodNames = [...]string{"", "context", "exception", "trap_frame", "switch_frame", "pdata", "epilog", "leaf",
-	"machine_frame", "function_table", "dynamic_table", "code_heap", "fpo", "ebp", "rbp", "scan", "stitch", "trap_slot"}
+	"machine_frame", "function_table", "dynamic_table", "code_heap", "fpo", "ebp", "rbp", "scan", "stitch", "trap_slot", "sym_cfi"}
 
 // String returns the contract's name.
 func (m Method) String() string { return methodNames[min(int(m), len(methodNames)-1)] }

@@ -78,6 +78,10 @@ type Walker struct {
 	trace    *trace // nil when nobody wants to know
 
 	dispatchers DispatcherSpace // nil when the space is none
+
+	frames   FrameSpace // nil when the space is none
+	compiled map[uint64][]compiledRecord
+	machine  machine // scratch for programs of frame records
 }
 
 // seam is where a kernel walk met user mode.
@@ -103,7 +107,8 @@ func newWalker(space Space, arch dump.Arch, find func(uint64) (Table, uint64)) *
 		dynamic, _ = space.(DynamicSpace)
 		dispatchers, _ = space.(DispatcherSpace)
 	}
-	return &Walker{dispatchers: dispatchers, space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
+	frames, _ := space.(FrameSpace)
+	return &Walker{frames: frames, dispatchers: dispatchers, space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
 }
 
 // Walk walks the stack that regs describe, innermost frame first. It always
@@ -240,6 +245,7 @@ type guess struct {
 	hasFP  bool
 	trust  Trust
 	method Method
+	popped bool // x86: sp is above the arguments of the function that was left
 	detail string
 }
 

@@ -12,8 +12,9 @@ const (
 	x86Lookback = 4    // bytes before eip that tell a prologue
 )
 
-// stepX86 follows the EBP chain, after the places in a function where EBP does
-// not hold its frame yet or any more, and scans where the chain is broken.
+// stepX86 unwinds by frame records of debug information, but for the places in a
+// function where they do not hold yet or any more; by running the function's
+// code; along the EBP chain; and scans where the chain is broken.
 func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
 	if stop, end := w.bounds(f, opt); end {
 		return stop, false
@@ -21,23 +22,69 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 	if f.Trust == TrustContext {
 		w.x86.effort = walkEffort
 	}
+	w.x86.params = w.params86(f)
 	if f.exact() && w.nullCall(w.site(f.IP), opt) {
 		return w.stepNullCall86(regs, f, opt)
 	}
+	if f.exact() {
+		if stop, ok, done := w.stepStopped86(regs, f, opt); done {
+			return stop, ok
+		}
+	}
+	stop, ok, done, why := w.stepRecords86(regs, f, opt)
+	if done {
+		return stop, ok
+	}
 	if g, ok := w.frameless86(f, opt); ok {
-		return w.take86(regs, f, g)
+		return w.take86(regs, f, g.after(why))
 	}
 	if g, ok := w.stepSimulated(f, opt); ok {
-		return w.take86(regs, f, g)
+		return w.take86(regs, f, g.after(why))
 	}
 	g, stop := w.followEBP(f, opt)
 	switch stop.Reason {
 	case "":
-		return w.take86(regs, f, g)
+		return w.take86(regs, f, g.after(why))
 	case StopEndOfStack:
 		return stop, false
 	}
-	return w.scan86(regs, f, opt, stop)
+	return w.scan86(regs, f, opt, stop.after(why))
+}
+
+// stepStopped86 serves a frame that stands where its code alone says how the
+// stack lies: at its function's entry, or in its end.
+func (w *Walker) stepStopped86(regs *dump.Registers, f *Frame, opt *Options) (stop Stop, ok, done bool) {
+	if g, ok := w.frameless86(f, opt); ok {
+		stop, ok = w.take86(regs, f, g)
+		return stop, ok, true
+	}
+	g, out, ok := w.epilog86(regs, f, opt)
+	if !ok {
+		return Stop{}, false, false
+	}
+	w.unproven, w.settling = 0, 0
+	w.left86(g.sp, g.popped)
+	*regs = out
+	w.caller(regs, f, g.ip, g.sp, g.trust, g.method, g.detail)
+	return Stop{}, true, true
+}
+
+// after adds why a better rule was not used.
+func (g guess) after(why string) guess {
+	g.detail = joined(g.detail, why)
+	return g
+}
+
+func (s Stop) after(why string) Stop {
+	s.Detail = joined(s.Detail, why)
+	return s
+}
+
+func joined(detail, why string) string {
+	if detail == "" || why == "" {
+		return detail + why
+	}
+	return detail + "; " + why
 }
 
 func (w *Walker) take86(regs *dump.Registers, f *Frame, g guess) (Stop, bool) {
@@ -45,6 +92,7 @@ func (w *Walker) take86(regs *dump.Registers, f *Frame, g guess) (Stop, bool) {
 		return Stop{StopEndOfStack, ""}, false
 	}
 	w.unproven = 0
+	w.left86(g.sp, g.popped)
 	w.guessed(regs, f, g)
 	return Stop{}, true
 }
@@ -138,7 +186,7 @@ func (w *Walker) popReturn86(g guess, va, drop uint64, opt *Options) (guess, boo
 	if !ok || !opt.holds(va, 4) || w.returnAddress86(ip, opt) != proofYes {
 		return guess{}, false
 	}
-	g.ip, g.sp = ip, va+4+drop
+	g.ip, g.sp, g.popped = ip, va+4+drop, drop > 0
 	return g, true
 }
 

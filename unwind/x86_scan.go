@@ -57,6 +57,7 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 		w.unproven = 0
 	}
 	g.fp, g.hasFP = w.savedEBP(f, opt, best)
+	w.left86(g.sp, false)
 	w.guessed(regs, f, g)
 	return Stop{}, true
 }

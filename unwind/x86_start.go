@@ -23,6 +23,8 @@ type x86State struct {
 	effort int                // instructions left to this walk
 	spent  int                // by all walks
 	before []byte             // scratch for code before an address
+	params uint64             // bytes of arguments of the frame that is being left
+	callee calleeArgs
 }
 
 // exporter is a Table that knows exported functions.
@@ -67,21 +69,25 @@ func (w *Walker) findRuns86(pc uint64) []sim86 {
 	if s.notCode() {
 		return nil
 	}
-	exported := w.exportBefore(pc)
+	exported, named := w.exportBefore(pc), w.functionStart86(pc)
 	code := w.codeBefore86(pc)
 	low := pc - uint64(len(code))
 	var runs []sim86
 	for tried, i := 0, len(code)-1; i >= 0 && tried < maxStarts; i-- {
 		start := low + uint64(i)
-		if start != exported && !startsFunction(code, i, start) {
+		if named != 0 && named >= low && start != named {
+			continue
+		}
+		if start != exported && start != named && !startsFunction(code, i, start) {
 			continue
 		}
 		tried++
 		if r := w.simulate(code[i:], start, pc); r.complete {
-			r.certain = start == exported && tried == 1 // no other function seems to begin behind it
+			// No other function seems to begin behind an export.
+			r.certain = start == named || start == exported && tried == 1
 			runs = append(runs, r)
 		}
-		if start == exported {
+		if start == exported || start == named {
 			break
 		}
 	}
@@ -104,6 +110,18 @@ func (w *Walker) codeBefore86(pc uint64) []byte {
 		}
 	}
 	return nil
+}
+
+// functionStart86 is where debug information says that the function begins which
+// holds the code before an address, 0 when it does not.
+func (w *Walker) functionStart86(pc uint64) uint64 {
+	if w.frames == nil {
+		return 0
+	}
+	if start, ok := w.frames.FunctionStart(pc - 1); ok {
+		return start
+	}
+	return 0
 }
 
 // exportBefore returns the nearest exported address at or before one, 0 when

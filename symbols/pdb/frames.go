@@ -146,15 +146,24 @@ func findFrame(list []frameRecord, rva uint32) (*frameRecord, bool) {
 // FrameData returns what the PDB says about unwinding from an address of the
 // image as loaded. A program is preferred to an FPO record.
 func (f *File) FrameData(rva uint32) (FrameData, bool) {
+	if d, ok := f.FrameProgram(rva); ok {
+		return d, true
+	}
+	return f.FPO(rva)
+}
+
+// FrameProgram is FrameData for programs alone.
+func (f *File) FrameProgram(rva uint32) (FrameData, bool) { return f.frame(f.frames().program, rva) }
+
+// FPO is FrameData for FPO records alone.
+func (f *File) FPO(rva uint32) (FrameData, bool) { return f.frame(f.frames().fpo, rva) }
+
+func (f *File) frame(list []frameRecord, rva uint32) (FrameData, bool) {
 	source, ok := f.ToSource(rva)
 	if !ok {
 		return FrameData{}, false
 	}
-	t := f.frames()
-	r, ok := findFrame(t.program, source)
-	if !ok {
-		r, ok = findFrame(t.fpo, source)
-	}
+	r, ok := findFrame(list, source)
 	if !ok {
 		return FrameData{}, false
 	}

@@ -19,19 +19,29 @@ type WinFrame struct {
 	AllocatesEBP bool   // of FPO records: EBP is used for something else
 }
 
-// WinFrame returns the record that covers an address: frame data before FPO, as
-// it says more.
+// WinFrame returns the best record that covers an address.
 func (f *File) WinFrame(rva uint32) (WinFrame, bool) {
+	for _, w := range f.WinFrames(rva) {
+		return w, true
+	}
+	return WinFrame{}, false
+}
+
+// WinFrames returns the records that cover an address: frame data before FPO, as
+// it says more.
+func (f *File) WinFrames(rva uint32) []WinFrame {
+	var out []WinFrame
 	x := f.load()
 	for _, list := range [][]place{x.win[1], x.win[0]} {
 		if p, ok := covering(list, rva); ok {
 			if w, ok := f.readWin(p); ok {
-				return w, true
+				out = append(out, w)
+			} else {
+				f.note("STACK WIN", "cannot be read", p.off, nil)
 			}
-			f.note("STACK WIN", "cannot be read", p.off, nil)
 		}
 	}
-	return WinFrame{}, false
+	return out
 }
 
 func (f *File) readWin(p place) (WinFrame, bool) {
@@ -68,6 +78,12 @@ const (
 	maxCFI   = 1 << 12
 	maxRules = 256
 )
+
+// CFIStart returns where the code begins that CFI's rules for an address are of.
+func (f *File) CFIStart(rva uint32) (uint32, bool) {
+	p, ok := covering(f.load().cfi, rva)
+	return p.rva, ok
+}
 
 // CFI returns the rules in force at an address, in the order in which the file
 // first names their registers.
