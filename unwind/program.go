@@ -187,7 +187,10 @@ func namedVariable(name string, arch dump.Arch) (variable, bool) {
 			return variable(r), true
 		}
 	}
-	bare := strings.TrimPrefix(name, "$")
+	bare, dollar := strings.CutPrefix(name, "$")
+	if !dollar && arch != dump.ARM64 {
+		return 0, false
+	}
 	if arch == dump.ARM64 {
 		switch bare {
 		case "x29":

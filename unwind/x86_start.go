@@ -25,6 +25,7 @@ type x86State struct {
 	before []byte             // scratch for code before an address
 	params uint64             // bytes of arguments of the frame that is being left
 	callee calleeArgs
+	call   [5]byte // scratch for a call
 }
 
 // exporter is a Table that knows exported functions.
@@ -189,8 +190,8 @@ const (
 // callTarget86 returns the function that the call before a return address is
 // to, 0 when that call is indirect.
 func (w *Walker) callTarget86(ret uint64) uint64 {
-	var b [5]byte
-	if ret < 5 || w.readCode(b[:], w.site(ret-1), ret-5) < 5 || b[0] != 0xe8 {
+	b := w.x86.call[:]
+	if ret < 5 || w.readCode(b, w.site(ret-1), ret-5) < 5 || b[0] != 0xe8 {
 		return 0
 	}
 	return (ret + uint64(int64(int32(le32(b[1:]))))) & highestUser32
