@@ -149,6 +149,7 @@ type ModuleJSON struct {
 	MissingSymbols bool   `json:"missing_symbols"`
 	LoadedSymbols  bool   `json:"loaded_symbols"`
 	SymbolMismatch bool   `json:"symbol_mismatch,omitempty"`
+	Unlisted       bool   `json:"unlisted,omitempty" jsonschema_description:"the dump's list of modules lacks it: it was found in the loader's inverted function table"`
 }
 
 // UnloadedJSON is a module that had been unloaded.

@@ -81,6 +81,9 @@ type Module struct {
 	SymbolsPath string // file with debug information, "" none
 	UsedInStack bool
 	Named       bool // some frame in it got a name
+	// Unlisted modules are in no list of modules, only in the loader's inverted
+	// function table.
+	Unlisted bool
 }
 
 // Crash is the exception of a user dump.

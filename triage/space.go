@@ -28,6 +28,8 @@ type space struct {
 	dynamic *dynamicTables
 	gone    unloadedImages
 	entries dispatchers
+	// searched is set once modules that the list lacks were looked for.
+	searched bool
 }
 
 func newSpace(src dump.Source, store *symbols.Store) *space {
@@ -46,6 +48,15 @@ func newSpace(src dump.Source, store *symbols.Store) *space {
 		block[i].Module = &loaded[i]
 		s.mods[i] = &block[i]
 	}
+	s.index()
+	s.regions = slices.Clone(src.Regions())
+	sortRegions(s.regions)
+	s.dynamic = newDynamicTables(s, src)
+	return s
+}
+
+// index orders the modules for find.
+func (s *space) index() {
 	slices.SortStableFunc(s.mods, func(a, b *Module) int { return cmp.Compare(a.Base, b.Base) })
 	s.reach = make([]uint64, len(s.mods))
 	var reach uint64
@@ -55,10 +66,6 @@ func newSpace(src dump.Source, store *symbols.Store) *space {
 		}
 		s.reach[i] = reach
 	}
-	s.regions = slices.Clone(src.Regions())
-	sortRegions(s.regions)
-	s.dynamic = newDynamicTables(s, src)
-	return s
 }
 
 // ReadAt implements dump.Memory.
@@ -87,6 +94,12 @@ func (s *space) find(va uint64) *Module {
 				s.last = m
 			}
 			return m
+		}
+	}
+	if !s.searched {
+		s.searched = true
+		if s.addUnlisted() {
+			return s.find(va)
 		}
 	}
 	return nil
