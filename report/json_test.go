@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dumptriage/dump"
+	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/unwind"
 )
@@ -263,6 +264,10 @@ func TestJSONUnloaded(t *testing.T) {
 	}, dotted)
 	if got := renderText(t, inc, testOptions); !strings.Contains(got, " <Unloaded_gone.dll>+0x10\n") {
 		t.Errorf("text:\n%s", got)
+	}
+	inc.Threads[0].User.Frames[0].Name = symbols.Name{Function: "Start", Offset: 0x10, Source: symbols.SourceExport}
+	if got := renderText(t, inc, testOptions); !strings.Contains(got, " <Unloaded_gone.dll>!Start+0x10\n") {
+		t.Errorf("text with a name:\n%s", got)
 	}
 }
 

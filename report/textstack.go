@@ -241,8 +241,12 @@ func (t *text) frame(half *triage.Half, i int, is64 bool, o halfOptions) {
 func callSite(f *triage.Frame, arch dump.Arch) string {
 	if f.Module == nil || f.Module.Module == nil {
 		for _, hit := range f.Unloaded {
-			if hit.Module != nil {
-				return fmt.Sprintf("<Unloaded_%s>+%#x", clean(hit.Module.Name()), hit.Offset)
+			switch module := "<Unloaded_"; {
+			case hit.Module == nil:
+			case f.Name.Function != "":
+				return module + clean(hit.Module.Name()) + ">!" + clean(f.Name.Function) + plus(f.Name.Offset)
+			default:
+				return fmt.Sprintf("%s%s>+%#x", module, clean(hit.Module.Name()), hit.Offset)
 			}
 		}
 		if f.Name.Function != "" {

@@ -125,6 +125,35 @@ func TestUnloadedImage(t *testing.T) {
 	}
 }
 
+// The function's name is that of the image's exports, when the file is proved and
+// nothing has taken its place. jithost.exe has host_main at 0x1100.
+func TestUnloadedName(t *testing.T) {
+	const base, stamp, size = 0x7ff8a0000000, 0x7e57ab61, 0x6000
+	for name, c := range map[string]struct {
+		stamp uint32
+		mem   pages
+		want  string
+	}{
+		"proved":              {stamp, nil, "host_main"},
+		"another build":       {stamp + 1, nil, ""},
+		"memory in its place": {stamp, pages{base + 0x1000: make([]byte, 0x200)}, ""},
+	} {
+		store := symbols.NewStore([]string{"../fixtures/jit/images"})
+		s := newSpace(stub{mem: c.mem}, store)
+		w := newWalker(s, []dump.Module{{Base: base, Size: size, TimeDateStamp: c.stamp, Path: "jithost.exe", Unloaded: true}}, 10, newFrameBudget(1<<20))
+		f := w.look(unwind.Frame{IP: base + 0x1100 + 5, Lookup: base + 0x1100 + 4})
+		if f.Module != nil || len(f.Unloaded) != 1 || f.Unloaded[0].Module.Name() != "jithost.exe" || f.Name.Function != c.want {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if c.want != "" && f.Name.Offset != 5 {
+			t.Errorf("%s: offset %#x", name, f.Name.Offset)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Damage in a process's list and tables makes no panic and no hang.
 func FuzzDynamicList(f *testing.F) {
 	f.Add(node(headVA, headVA, tableVA, jitBase, jitBase+0x1000, jitBase, 0, 0, 2), []byte{0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0}, rbpFrame)

@@ -49,7 +49,11 @@ func (w *walker) look(f unwind.Frame) Frame {
 	out := Frame{Frame: f, Name: symbols.Name{Source: symbols.SourceNone}}
 	m := w.space.find(f.Lookup)
 	if m == nil {
-		out.Unloaded = w.unloadedAt(f.Lookup)
+		if out.Unloaded = w.unloadedAt(f.Lookup); len(out.Unloaded) > 0 {
+			if name, ok := w.space.gone.name(w.space, f.Lookup, f.IP); ok {
+				out.Name = name
+			}
+		}
 		return out
 	}
 	out.Module = m
