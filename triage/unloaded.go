@@ -13,6 +13,7 @@ const memCommit = 0x1000 // MEM_COMMIT
 type unloadedImages struct {
 	modules []dump.Module
 	images  map[*dump.Module]*pdata.Image // nil when there is none
+	paths   map[*dump.Module]string       // of the images' files
 	debug   map[*dump.Module]symbols.Debug
 }
 
@@ -41,11 +42,12 @@ func (u *unloadedImages) proved(s *space, va uint64) (*pdata.Image, *dump.Module
 	}
 	im, done := u.images[m]
 	if !done {
-		im, _, _ = s.store.Find(m)
+		var path string
+		im, path, _ = s.store.Find(m)
 		if u.images == nil {
-			u.images = map[*dump.Module]*pdata.Image{}
+			u.images, u.paths = map[*dump.Module]*pdata.Image{}, map[*dump.Module]string{}
 		}
-		u.images[m] = im
+		u.images[m], u.paths[m] = im, path
 	}
 	if im == nil {
 		return nil, nil
@@ -61,7 +63,7 @@ func (u *unloadedImages) name(s *space, lookup, ip uint64) (symbols.Name, bool) 
 	}
 	d, done := u.debug[m]
 	if !done {
-		d, _, _ = s.store.FindDebug(im.CodeView())
+		d, _, _ = s.store.FindDebug(im.CodeView(), u.paths[m])
 		if u.debug == nil {
 			u.debug = map[*dump.Module]symbols.Debug{}
 		}
