@@ -10,6 +10,7 @@ type Document struct {
 	Errors          []ErrorJSON      `json:"errors"`
 	Inputs          []InputJSON      `json:"inputs"`
 	PID             *uint32          `json:"pid,omitempty"`
+	ProcessUptime   *float64         `json:"process_uptime,omitempty" jsonschema_description:"seconds that the process had run"`
 	Process         *ProcessJSON     `json:"process,omitempty"`
 	SystemInfo      *SystemJSON      `json:"system_info,omitempty"`
 	Captured        string           `json:"captured,omitempty" jsonschema_description:"when the dump was written, RFC 3339, UTC"`
@@ -96,6 +97,9 @@ type CrashJSON struct {
 	MemoryAccesses  []AccessJSON  `json:"memory_accesses,omitempty"`
 	CrashingThread  *int          `json:"crashing_thread,omitempty" jsonschema_description:"index in threads"`
 	Assertion       string        `json:"assertion,omitempty"`
+
+	PossibleBitFlips     []BitFlipJSON `json:"possible_bit_flips,omitempty" jsonschema_description:"most likely first"`
+	CrashInconsistencies []string      `json:"crash_inconsistencies,omitempty" jsonschema_description:"ways in which the crash cannot have happened as told"`
 }
 
 // AdjustedJSON is the address that a fault was really about: for
@@ -111,6 +115,9 @@ type AccessJSON struct {
 	Address    string `json:"address,omitempty"`
 	Size       int    `json:"size"`
 	AccessType string `json:"access_type"`
+	Protect    string `json:"protect,omitempty" jsonschema_description:"protection of the memory there"`
+
+	IsLikelyGuardPage bool `json:"is_likely_guard_page,omitempty"`
 }
 
 // BugCheckJSON is a bugcheck.

@@ -24,6 +24,12 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d.Process, d.SystemInfo = processJSON(inc), systemJSON(&inc.System)
 	d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, opt.Verdict)
 	d.Signature = signatureJSON(opt.Verdict, opt.ExplainSignature)
+	if d.CrashInfo != nil {
+		d.CrashInfo.crashInfo(inc, opt.Verdict, h)
+	}
+	if v := opt.Verdict; v != nil && v.Crash != nil && v.Crash.Uptime > 0 {
+		d.ProcessUptime = ptr(v.Crash.Uptime.Seconds())
+	}
 	d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
 	d.ThreadCount = ptr(len(inc.Threads))
 	d.Explanation = explanationJSON(inc, h)
@@ -37,6 +43,22 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 		"cpus":            func(s *stream) { s.cpus(inc, h, opt) },
 		"groups":          func(s *stream) { s.groups(inc, h, opt) },
 	})
+}
+
+// BriefJSON writes the verdict alone as one JSON object on one line, in less
+// than 2 KB for all but the longest names.
+func BriefJSON(w io.Writer, inc *triage.Incident, opt Options) error {
+	d := header(opt.Tool, nil, nil)
+	for _, in := range inc.Inputs {
+		d.Inputs = append(d.Inputs, InputJSON{Path: in.Path, SHA256: in.SHA256})
+	}
+	d.Status, _ = Status(inc)
+	d.PID = pid(inc)
+	d.Analysis = briefAnalysis(inc, opt.Verdict)
+	if s := signatureJSON(opt.Verdict, false); s != nil {
+		d.Signature = &SignatureJSON{Text: cut(s.Text, briefWidth), ID: s.ID, Algorithm: s.Algorithm}
+	}
+	return newStream(w).document(&d, nil)
 }
 
 // FailureJSON writes the object of a run that has no incident to show: the

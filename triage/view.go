@@ -45,8 +45,8 @@ func (v *View) ReadAt(p []byte, va uint64) (int, error) {
 	return v.Memory.ReadAt(p, va)
 }
 
-// Code reads the bytes of code at va: from memory, else from the image file.
-// It returns how many it got.
+// Code reads what does not change in an image, code and constants: from memory,
+// else from the image file. It returns how many bytes there were.
 func (v *View) Code(p []byte, va uint64) int {
 	n, _ := v.ReadAt(p, va)
 	if n == len(p) || v == nil || v.space == nil {

@@ -38,9 +38,12 @@ func runTriage(c *cli.Context) error {
 	opt.Brief = c.Bool(briefFlag.Name)
 	opt.ExplainSignature = c.Bool(explainSignatureFlag.Name)
 	w := bufio.NewWriterSize(c.App.Writer, 1<<16)
-	if c.Bool(jsonFlag.Name) {
+	switch {
+	case c.Bool(jsonFlag.Name) && opt.Brief:
+		err = report.BriefJSON(w, inc, opt)
+	case c.Bool(jsonFlag.Name):
 		err = report.JSON(w, inc, opt)
-	} else {
+	default:
 		err = report.TriageText(w, inc, opt)
 	}
 	_, status := report.Status(inc)

@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	// What an incident means. Each reads an Incident and nothing below the
 	// vocabulary; verdict puts their answers together.
 	"triage/rules":     {},
-	"triage/crash":     {"dump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "report/codes"},
+	"triage/crash":     {"dump", "triage", "triage/rules", "symbols", "symbols/undname", "unwind", "internal/cursor", "report/codes"},
 	"triage/hang":      {"dump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor"},
 	"triage/bugcheck":  {"dump", "kdump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "internal/threadcontext", "report/codes"},
 	"triage/signature": {"dump", "triage", "triage/rules", "symbols", "unwind", "pdata", "internal/cursor", "report/codes"},

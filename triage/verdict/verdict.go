@@ -64,6 +64,9 @@ func NewRules(files ...RuleFile) (*Rules, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := crash.Check(list); err != nil {
+			return nil, err
+		}
 		user = append(user, list...)
 	}
 	h, err := hang.NewRules(user)
@@ -81,20 +84,20 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 	}
 	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang)}
 	v.Signature = signature.Of(inc, signature.Options{Rules: r.signature})
-	v.Kind = kindOf(inc)
+	v.Kind = v.kind(inc)
 	if v.Kind == KindSnapshot && v.Hang.Hangs() {
 		v.Kind = KindHang
 	}
 	return v
 }
 
-func kindOf(inc *triage.Incident) Kind {
+func (v *Verdict) kind(inc *triage.Incident) Kind {
 	switch {
 	case inc.BugCheck != nil && inc.BugCheck.Live:
 		return KindLiveDump
 	case inc.BugCheck != nil:
 		return KindBugCheck
-	case inc.Crash != nil:
+	case v.Crash != nil && !v.Crash.NoFault():
 		return KindCrash
 	}
 	return KindSnapshot

@@ -1,0 +1,226 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/report/codes"
+	"dumptriage/triage"
+	"dumptriage/triage/crash"
+)
+
+// crashWords says in words what a class is, for those classes that need no
+// address or object to say it.
+var crashWords = map[crash.Class]string{
+	crash.StackOverflow:         "stack overflow",
+	crash.HeapCorruption:        "heap corruption",
+	crash.FailFast:              "the program ended itself (fail fast)",
+	crash.StackCookie:           "a stack buffer was overrun: the /GS cookie is damaged",
+	crash.ControlFlowGuard:      "Control Flow Guard stopped a call of an invalid target",
+	crash.CorruptList:           "a linked list or tree is damaged",
+	crash.InvalidParameter:      "invalid parameter passed to the C runtime",
+	crash.Abort:                 "abort",
+	crash.Assertion:             "assertion failed",
+	crash.PureCall:              "call of a pure virtual function",
+	crash.Terminate:             "std::terminate",
+	crash.OutOfMemory:           "out of memory",
+	crash.CxxException:          "C++ exception",
+	crash.CLRException:          ".NET exception",
+	crash.LanguageException:     "exception of a language's runtime",
+	crash.RaisedException:       "exception that the program raised itself",
+	crash.StatusRaised:          "exception with a system status",
+	crash.DelayLoad:             "delay-loaded code was not found",
+	crash.LoaderFailure:         "a module could not be loaded or initialised",
+	crash.InvalidHandle:         "invalid handle",
+	crash.BadHandler:            "exception handling failed",
+	crash.Deliberate:            "deliberate crash",
+	crash.HangReported:          "the system ended a window that did not answer",
+	crash.DivideByZero:          "integer division by zero",
+	crash.ArithmeticOverflow:    "integer overflow",
+	crash.FloatingPoint:         "floating-point exception",
+	crash.IllegalInstruction:    "illegal instruction",
+	crash.PrivilegedInstruction: "privileged instruction",
+	crash.Breakpoint:            "breakpoint",
+	crash.DebuggerBreak:         "no fault: a debugger's breakpoint, at the start of the process or on attaching",
+	crash.SingleStep:            "single step",
+	crash.DumpRequested:         "no fault: the program asked for a dump of itself",
+	crash.Unknown:               "exception",
+	crash.InPageError:           "the file behind mapped memory could not be read",
+	crash.AccessViolation:       "access violation",
+	crash.GuardPage:             "a guard page was touched",
+	crash.MisalignedData:        "access of misaligned data",
+}
+
+// accessWords put an access into words, with %s for what was tried.
+var accessWords = map[crash.Class]string{
+	crash.NullPointer:    "%s through a null pointer",
+	crash.NonCanonical:   "%s a non-canonical address",
+	crash.WildPointer:    "%s unmapped memory",
+	crash.UseAfterFree:   "%s through a pointer read from freed memory",
+	crash.Uninitialized:  "%s through a pointer never initialised",
+	crash.OutOfBounds:    "%s through a pointer read from outside a block of memory",
+	crash.UnloadedModule: "%s a module that had been unloaded",
+	crash.ExecuteData:    "%s memory that is not code",
+	crash.WriteReadOnly:  "%s read-only memory",
+	crash.KernelAddress:  "%s an address of the system's half",
+}
+
+// crashReason is a crash in one sentence.
+func crashReason(inc *triage.Incident, v *crash.Verdict, arch dump.Arch) string {
+	var parts []string
+	if form, ok := accessWords[v.Class]; ok {
+		parts = append(parts, fmt.Sprintf(form, accessVerb(v, form)))
+		if s := accessPlace(v, arch); s != "" {
+			parts[0] += s
+		}
+	} else {
+		parts = append(parts, joinWith(": ", crashWords[v.Class], crashDetail(inc, v)))
+		if v.HasAddress && v.Class != crash.StackOverflow {
+			parts = append(parts, strings.TrimSpace(string(v.Access)+" of "+address(v.Address, arch)))
+		}
+	}
+	if v.Pattern != nil {
+		parts = append(parts, v.Pattern.Meaning)
+	}
+	if v.HasStatus {
+		parts = append(parts, statusName(v.Status))
+	}
+	if r := v.Recursion; r != nil {
+		parts = append(parts, recursionWords(r))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// accessVerb fits the verb of an access to the words that follow.
+func accessVerb(v *crash.Verdict, form string) string {
+	through := strings.HasPrefix(form, "%s through")
+	switch v.Access {
+	case crash.Read, crash.Write:
+		if through {
+			return string(v.Access)
+		}
+		return map[crash.Access]string{crash.Read: "read of", crash.Write: "write to"}[v.Access]
+	case crash.Execute:
+		if through {
+			return "call"
+		}
+		return "execution of"
+	}
+	if through {
+		return "access"
+	}
+	return "access of"
+}
+
+func accessPlace(v *crash.Verdict, arch dump.Arch) string {
+	switch {
+	case !v.HasAddress:
+		return ""
+	case v.Class == crash.NullPointer && v.Address == 0:
+		return ""
+	case v.Class == crash.NullPointer && v.Address < 1<<16:
+		return fmt.Sprintf(" at offset %#x", v.Address)
+	case v.Class == crash.NullPointer:
+		return fmt.Sprintf(" at offset -%#x", -v.Address&(1<<(8*arch.PointerSize()-1)-1))
+	case v.Class == crash.NonCanonical && v.Address == ^uint64(0):
+		return " that is not known"
+	case v.Target != nil && v.Target.Unloaded != nil && v.Class == crash.UnloadedModule:
+		return fmt.Sprintf(": %s+%#x", v.Target.Unloaded.Module.Name(), v.Target.Unloaded.Offset)
+	}
+	return ", " + address(v.Address, arch)
+}
+
+// crashDetail is what the exception itself says besides its class.
+func crashDetail(inc *triage.Incident, v *crash.Verdict) string {
+	c := inc.Crash
+	var thrown string
+	if t := v.Thrown; t != nil {
+		if len(t.Types) > 0 {
+			thrown = t.Types[0]
+		}
+		if t.Message != "" {
+			thrown = strings.TrimSpace(thrown + fmt.Sprintf(" %q", t.Message))
+		}
+		if t.HasHR {
+			thrown = hresultName(t.HResult)
+		}
+	}
+	sub := ""
+	switch {
+	case v.HasSubCode:
+		sub = CrashType(&c.Exception)
+	case v.Class == crash.RaisedException, v.Class == crash.LanguageException, v.Class == crash.StatusRaised, v.Class == crash.LoaderFailure, v.Class == crash.Unknown,
+		v.Class == crash.FloatingPoint, v.Class == crash.BadHandler:
+		if sub = codes.Exception(c.Code); sub == "" {
+			sub = hex32(c.Code)
+		}
+	}
+	assertion := ""
+	if c.Assertion != "" {
+		assertion = fmt.Sprintf("%q", c.Assertion)
+	}
+	return joinWith(", ", thrown, sub, v.Detail, assertion)
+}
+
+// hresults are the errors that unhandled .NET exceptions most often have.
+// Source: the HResult values of the .NET documentation.
+var hresults = map[uint32]string{
+	0x80004003: "NullReferenceException", 0x80131500: "Exception", 0x80131501: "SystemException", 0x80131502: "ArgumentOutOfRangeException",
+	0x80131508: "IndexOutOfRangeException", 0x80131509: "InvalidOperationException", 0x80131513: "MissingMethodException", 0x80131515: "NotSupportedException",
+	0x80131522: "TypeLoadException", 0x80131524: "DllNotFoundException", 0x80131525: "EntryPointNotFoundException", 0x80131534: "TypeInitializationException",
+	0x80131604: "TargetInvocationException", 0x80131620: "IOException", 0x80131623: "Environment.FailFast", 0x80070002: "FileNotFoundException",
+	0x80070057: "ArgumentException", 0x8007000e: "OutOfMemoryException", 0x80004002: "InvalidCastException", 0x80131537: "FormatException",
+}
+
+func hresultName(hr uint32) string { return joinWith(", ", hex32(hr), hresults[hr]) }
+
+func recursionWords(r *crash.Recursion) string {
+	more := ""
+	if r.AtLeast {
+		more = "at least "
+	}
+	s := fmt.Sprintf("%s %s%s", plural(r.Frames, "frame"), "repeated "+more, plural(r.Rounds, "time"))
+	if r.Estimate > uint64(r.Rounds) {
+		s += fmt.Sprintf(" (about %d by the size of the stack)", r.Estimate)
+	}
+	return s
+}
+
+// inconsistencyWords say what cannot have been.
+var inconsistencyWords = map[crash.Inconsistency]string{
+	crash.DivideNotPossible:    "a division by zero, at an instruction that does not divide",
+	crash.NotPrivileged:        "a privileged instruction, at one that is not",
+	crash.FalselyNonCanonical:  "a non-canonical address, at an instruction whose addresses are not",
+	crash.AccessWasAllowed:     "the memory's protection allows the access",
+	crash.AccessNotInstruction: "the instruction does not touch the address",
+	crash.StackPointerAway:     "the stack pointer is on no stack",
+}
+
+// nextWords say what to do; %s stands for the dump and %m for modules. Brief
+// output cuts them, so the command comes early.
+var nextWords = map[crash.NextKind]string{
+	crash.NextImages:   "for certain stacks and names give --images DIR with %m (see: dumptriage symbols list %s)",
+	crash.NextSymbols:  "for names and lines give --symbols DIR with the symbols of %m",
+	crash.NextPageHeap: "run it with page heap (Application Verifier) or AddressSanitizer: they stop where the damage is done",
+	crash.NextMemory:   "take a full dump (procdump -ma): this one lacks the memory of the exception's object",
+	crash.NextHardware: "test the machine's memory, and see whether the crash comes from this machine alone",
+	crash.NextDump:     "for a hang see every stack: dumptriage stacks %s --unique",
+}
+
+func nextStep(inc *triage.Incident, n *crash.Next) string {
+	var names []string
+	for _, m := range n.Modules {
+		names = append(names, m.Name())
+	}
+	const shownModules = 6
+	if len(names) > shownModules {
+		names = append(names[:shownModules], fmt.Sprintf("%d more", len(names)-shownModules))
+	}
+	file := "FILE"
+	if len(inc.Inputs) > 0 {
+		file = dump.BaseName(inc.Inputs[0].Path)
+	}
+	s := strings.ReplaceAll(nextWords[n.Kind], "%m", strings.Join(names, ", "))
+	return strings.ReplaceAll(s, "%s", file)
+}
