@@ -92,6 +92,15 @@ type Process struct {
 	PEB         uint64
 	EPROCESS    uint64 // kernel dumps
 	DirBase     uint64 // kernel dumps: physical address of the page table root
+
+	// Of full kernel dumps, which hold many processes.
+	UserDirBase uint64    // root of the tables that user mode runs on when they are split (KVA shadow)
+	Exited      time.Time // zero while it runs
+	ThreadCount int       // threads that have not ended, -1 not known; 0 too in other dumps
+	Wow64       bool      // a 32-bit process on a 64-bit system
+	Session     uint32
+	HasSession  bool
+	How         string // by what it was found: "list", "cid_table", "scan", joined with "+"
 }
 
 // CodeView is a module's debug identity.

@@ -49,6 +49,11 @@ func (f *File) readProcessors() {
 		add(f.prcb, true)
 	}
 	part := f.processorPart()
+	if f.full != nil {
+		for _, r := range f.processorBlocks(part) {
+			add(r, false)
+		}
+	}
 	for b := range f.blocksOfSize(size) {
 		if r := f.recordOfBlock(b, part); r != nil {
 			add(r, false)
@@ -80,6 +85,9 @@ func (f *File) markCrashed() {
 			}
 		}
 	}
+	if f.full != nil {
+		f.markByStack()
+	}
 }
 
 func (f *File) newProcessor(r *record) (processor, bool) {
@@ -104,6 +112,13 @@ func (f *File) newProcessor(r *record) (processor, bool) {
 func (f *File) prcbContext(r *record) uint64 {
 	off := f.kd.prcb.context
 	if off == 0 || off > f.kd.prcb.size-f.hdr.ptr {
+		return 0
+	}
+	if r.off < 0 { // read by its address
+		v, _ := dump.ReadPointer(f.mem, f.hdr.arch, r.va+uint64(off))
+		if kernelAddress(f.hdr.ptr, v) {
+			return v
+		}
 		return 0
 	}
 	c := cursor.At(f.r, f.size, r.off+int64(off), int64(f.hdr.ptr), "KPRCB")
@@ -186,7 +201,11 @@ func (f *File) stackTop(regs *dump.Registers, base uint64) uint64 {
 	if base > sp && base-sp <= largest {
 		return base
 	}
-	ranges := f.mem.Ranges()
+	m, listed := f.mem.(*dump.FileMemory)
+	if !listed {
+		return 0
+	}
+	ranges := m.Ranges()
 	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End() > sp })
 	if i == len(ranges) || ranges[i].VA > sp {
 		return 0

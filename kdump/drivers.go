@@ -17,6 +17,20 @@ func (f *File) Modules() []dump.Module {
 }
 
 func (f *File) readModules() {
+	if f.full != nil {
+		f.readLoaded()
+	} else {
+		f.readDriverList()
+	}
+	f.byBase = make([]*dump.Module, len(f.modules))
+	for i := range f.modules {
+		f.byBase[i] = &f.modules[i]
+	}
+	slices.SortStableFunc(f.byBase, func(a, b *dump.Module) int { return cmp.Compare(a.Base, b.Base) })
+}
+
+// readDriverList reads a triage dump's list.
+func (f *File) readDriverList() {
 	t := f.tri
 	if t == nil || t.drivers.off == 0 {
 		return
@@ -48,11 +62,6 @@ func (f *File) readModules() {
 	if bad > 0 {
 		f.damage(dump.Errorf(dump.OutOfRange, stream, "%d of %d drivers have no readable name", bad, n))
 	}
-	f.byBase = make([]*dump.Module, len(f.modules))
-	for i := range f.modules {
-		f.byBase[i] = &f.modules[i]
-	}
-	slices.SortStableFunc(f.byBase, func(a, b *dump.Module) int { return cmp.Compare(a.Base, b.Base) })
 }
 
 func fieldPointer(c *cursor.Cursor, off, ptr int) uint64 { c.Seek(off); return c.Pointer(ptr) }
@@ -139,6 +148,9 @@ const maxUnloaded = 4096
 
 func (f *File) readUnloaded() {
 	t := f.tri
+	if f.full != nil {
+		f.readUnloadedList()
+	}
 	if t == nil || t.unloaded == 0 {
 		return
 	}

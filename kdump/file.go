@@ -18,7 +18,8 @@ type File struct {
 	name string
 	hdr  *header
 
-	// Of triage dumps only; nil or empty when missing.
+	// Of triage dumps only; nil or empty when missing. The structures that the
+	// header of those has copies of, prcb apart, are read from memory in full dumps.
 	tri     *triage
 	kd      *kdbg
 	blocks  []dump.Range // in file order, cut to the file's end
@@ -26,7 +27,10 @@ type File struct {
 	prcb    *record // the header's copies
 	thread  *record
 	process *record
-	mem     *dump.FileMemory
+	mem     dump.Memory
+
+	full    *full // of dumps with physical memory
+	kdbgHow string
 
 	mu      sync.Mutex
 	damages []*dump.Error
@@ -73,11 +77,15 @@ func Open(r io.ReaderAt, size int64, name string) (*File, error) {
 		return nil, err
 	}
 	f := &File{r: r, size: size, name: name, hdr: h, mem: dump.NewFileMemory(r, nil)}
-	if h.dumpType == typeTriage {
+	switch h.dumpType {
+	case typeTriage:
 		f.openTriage()
-	} else {
+	case typeHeader: // it has no memory
+	case typeFull, typeSummary, typeBitmap, typeKernel, typeAutomatic, typeRangeK, typeRangeKA, typeRangeF:
+		f.openFull()
+	default:
 		f.damage(dump.Errorf(dump.UnsupportedFormat, headerStream,
-			"reading this kind (%s) is not supported yet: only its header is shown", kindName(h.dumpType)))
+			"reading this kind (%s) is not supported: only its header is shown", kindName(h.dumpType)))
 	}
 	return f, nil
 }

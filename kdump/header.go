@@ -20,7 +20,8 @@ type headerLayout struct {
 	size, ptr                            int
 	dirBase, pfnDatabase, modules, procs int
 	machine, cpus, code, params          int
-	kdbg                                 int
+	kdbg, physical                       int
+	pae                                  int // PaeEnabled, -1 none
 	context, contextSize                 int
 	exception                            int
 	dumpType, required, systemTime       int
@@ -33,7 +34,7 @@ type headerLayout struct {
 var header64 = headerLayout{
 	size: 0x2000, ptr: 8,
 	dirBase: 0x10, pfnDatabase: 0x18, modules: 0x20, procs: 0x28,
-	machine: 0x30, cpus: 0x34, code: 0x38, params: 0x40, kdbg: 0x80,
+	machine: 0x30, cpus: 0x34, code: 0x38, params: 0x40, kdbg: 0x80, physical: 0x88, pae: -1,
 	context: 0x348, contextSize: 3000, exception: 0xf00,
 	dumpType: 0xf98, required: 0xfa0, systemTime: 0xfa8,
 	comment: 0xfb0, uptime: 0x1030,
@@ -44,7 +45,7 @@ var header64 = headerLayout{
 var header32 = headerLayout{
 	size: 0x1000, ptr: 4,
 	dirBase: 0x10, pfnDatabase: 0x14, modules: 0x18, procs: 0x1c,
-	machine: 0x20, cpus: 0x24, code: 0x28, params: 0x2c, kdbg: 0x60,
+	machine: 0x20, cpus: 0x24, code: 0x28, params: 0x2c, kdbg: 0x60, physical: 0x64, pae: 0x5c,
 	context: 0x320, contextSize: 1200, exception: 0x7d0,
 	dumpType: 0xf88, required: 0xfa0, systemTime: 0xfc0,
 	comment: 0x820, uptime: 0xfb8,
@@ -80,6 +81,7 @@ type header struct {
 	attributes   optional[uint32]
 	comment      string
 	context      []byte
+	paeEnabled   bool
 	exception    *ExceptionRecord
 }
 
@@ -149,6 +151,10 @@ func (h *header) readSystem(c *cursor.Cursor) {
 	h.dumpType = c.U32()
 	h.required, h.systemTime, h.uptime = opt64(c, l.required), opt64(c, l.systemTime), opt64(c, l.uptime)
 	h.fields, h.productType, h.suite = opt32(c, l.fields), opt32(c, l.productType), opt32(c, l.suite)
+	if l.pae >= 0 {
+		c.Seek(l.pae)
+		h.paeEnabled = c.U8() == 1
+	}
 	if l.attributes >= 0 {
 		h.attributes = opt32(c, l.attributes)
 	}

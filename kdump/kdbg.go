@@ -10,7 +10,11 @@ import (
 // x86; the offsets are 16- or 32-bit. An offset of 0 means not known.
 type kdbg struct {
 	kernBase       uint64
+	modules        uint64 // PsLoadedModuleList
 	processHead    uint64
+	cidTable       uint64 // address of the pointer PspCidTable
+	unloaded       uint64 // address of the pointer MmUnloadedDrivers
+	timeIncrement  uint64 // address of KeTimeIncrement
 	processorBlock uint64
 	ntBuildLab     uint64
 
@@ -54,7 +58,11 @@ func parseKDBG(c *cursor.Cursor, ptr int) (*kdbg, *dump.Error) {
 	r := &record{b: c.Bytes(int(size)), ptr: 8}
 	k := &kdbg{
 		kernBase:       r.address(0x18, ptr),
+		modules:        r.address(0x48, ptr),
 		processHead:    r.address(0x50, ptr),
+		cidTable:       r.address(0x58, ptr),
+		timeIncrement:  r.address(0x78, ptr),
+		unloaded:       r.address(0x220, ptr),
 		ntBuildLab:     r.address(0x208, ptr),
 		processorBlock: r.address(0x218, ptr),
 	}

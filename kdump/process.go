@@ -51,23 +51,22 @@ func (f *File) readProcess() {
 		}
 		return
 	}
-	k := &f.kd.process
-	p.EPROCESS = r.va
-	if v, ok := r.pointer(k.dirBase); ok {
-		p.DirBase = f.pageTableRoot(v)
+	dirBase := p.DirBase
+	*p = f.newProcess(r, f.pidOffset())
+	if p.DirBase == 0 {
+		p.DirBase = dirBase
 	}
-	if v, ok := r.pointer(k.peb); ok && !kernelAddress(r.ptr, v) {
-		p.PEB = v
+	p.CommandLine = f.CommandLine(p)
+}
+
+// pidOffset returns where EPROCESS.UniqueProcessId is, 0 when that is not known.
+func (f *File) pidOffset() int {
+	if f.full != nil {
+		if off := f.listLayout().pid; off != 0 {
+			return off
+		}
 	}
-	if v, ok := r.pointer(k.parent); ok && v < maxID && v&3 == 0 {
-		p.ParentPID = uint32(v)
-	}
-	if v, ok := r.pointer(f.identities().pid); ok && v != 0 && v < maxID && v&3 == 0 {
-		p.PID, p.HasPID = uint32(v), true
-	}
-	row := f.offsets()
-	p.Name = imageName(r, row.imageName, k.parent)
-	p.Created = f.believableTime(r, row.processCreated)
+	return f.identities().pid
 }
 
 // pageTableRoot clears what CR3 holds beside the address: the PCID, on x86 with

@@ -40,30 +40,61 @@ func lookupBuild(timeDateStamp, sizeOfImage uint32) (ntBuild, bool) {
 	return ntBuild{binary.BigEndian.Uint16(rec[6:]), binary.BigEndian.Uint16(rec[8:])}, true
 }
 
+// kernelKey chooses a row of the tables of offsets. The structure sizes are part
+// of it, because within one build number updates have changed the layout; a
+// thread's size of 0 fits any.
+type kernelKey struct {
+	arch                               dump.Arch
+	buildLow, buildHigh                uint32
+	ethread, eprocessLow, eprocessHigh int
+}
+
 // offsetRow holds the offsets that KDDEBUGGER_DATA64 does not give; 0 is not
-// known. The structure sizes choose the row, because within one build number
-// updates have changed the layout. See nt_offsets.tsv.
+// known. See nt_offsets.tsv.
 type offsetRow struct {
-	arch                                  dump.Arch
-	buildLow, buildHigh                   uint32
-	ethread, eprocessLow, eprocessHigh    int
+	kernelKey
 	cid, threadCreated, start, win32Start int
 	trapFrame, owner                      int // KTHREAD
 	pid, imageName, processCreated        int
 	stackLimit, stackBase, waitReason     int // KTHREAD, for kernels whose KDBG ends before them
 }
 
+// listRow holds the offsets by which a full dump's lists are walked, and what
+// they lead to; 0 is not known. See nt_lists.tsv.
+type listRow struct {
+	kernelKey
+	threadHead, threadEntry     int // EPROCESS.ThreadListHead, ETHREAD.ThreadListEntry
+	processExit, wow64, session int // EPROCESS
+	userDirBase, activeThreads  int // KPROCESS, EPROCESS
+	kernelTime, userTime        int // KTHREAD
+}
+
+// fits reports whether a row is of the dump's kernel.
+func (k *kernelKey) fits(f *File) bool {
+	if f.kd == nil {
+		return false
+	}
+	size, process := f.kd.thread.size, f.kd.process.size
+	return k.arch == f.hdr.arch && f.hdr.build >= k.buildLow && f.hdr.build <= k.buildHigh &&
+		(k.ethread == 0 || k.ethread == size) && process >= k.eprocessLow && process <= k.eprocessHigh
+}
+
 // offsets returns the row for the dump's kernel, or an empty one.
 func (f *File) offsets() *offsetRow {
-	if f.kd != nil {
-		size, process := f.kd.thread.size, f.kd.process.size
-		for i := range offsetRows {
-			r := &offsetRows[i]
-			if r.arch == f.hdr.arch && f.hdr.build >= r.buildLow && f.hdr.build <= r.buildHigh &&
-				(r.ethread == 0 || r.ethread == size) && process >= r.eprocessLow && process <= r.eprocessHigh {
-				return r
-			}
+	for i := range offsetRows {
+		if offsetRows[i].fits(f) {
+			return &offsetRows[i]
 		}
 	}
 	return &offsetRow{}
+}
+
+// lists returns the row for the dump's kernel, or an empty one.
+func (f *File) lists() *listRow {
+	for i := range listRows {
+		if listRows[i].fits(f) {
+			return &listRows[i]
+		}
+	}
+	return &listRow{}
 }

@@ -47,6 +47,11 @@ func (f *File) readThreads() {
 	for r := range f.threadBlocks() {
 		add(r)
 	}
+	if f.full != nil && f.kd != nil {
+		for r := range f.allThreads() {
+			add(r)
+		}
+	}
 	for _, p := range f.processors() {
 		if p.current == 0 || seen[p.current] {
 			continue

@@ -1,0 +1,180 @@
+package kdump
+
+import "dumptriage/dump"
+
+// Bits of a page table entry of x64, and of x86 with PAE.
+const (
+	pteValid      = 1 << 0
+	pteLarge      = 1 << 7 // PS: the entry maps a large page
+	ptePrototype  = 1 << 10
+	pteTransition = 1 << 11
+	pteSwizzled   = 1 << 4 // of an invalid entry: its address bits stand as they are
+	pteFrame      = 0x000ffffffffff000
+	// pteMask is what Windows XORs into invalid entries, so that speculation
+	// through them (L1TF) meets no memory: normally bit 45.
+	pteMask = 1 << 45
+
+	entriesPerTable = 512
+)
+
+// pagingAMD64 is long mode with 4 or 5 levels. Large pages keep PAT in bit 12, so
+// their frames are cut to their size.
+type pagingAMD64 struct{ levels int }
+
+func (p pagingAMD64) name() string {
+	if p.levels == 5 {
+		return "x64, 5 levels"
+	}
+	return "x64, 4 levels"
+}
+
+// canonical reports whether the bits above those that are translated are copies
+// of the highest.
+func canonical(va uint64, bits int) bool {
+	top := int64(va) >> (bits - 1)
+	return top == 0 || top == -1
+}
+
+func (p pagingAMD64) walk(s *AddressSpace, va uint64) translation {
+	if !canonical(va, pageShift+9*p.levels) {
+		return translation{state: PageNonCanonical}
+	}
+	table := s.root & pteFrame // CR3 keeps the PCID in its low twelve bits
+	for level := p.levels; level > 1; level-- {
+		shift := pageShift + 9*(level-1)
+		e, ok := s.entry(table+va>>shift%entriesPerTable*8, 8)
+		switch {
+		case !ok:
+			return translation{state: PageTableMissing, level: level}
+		case e&pteValid == 0:
+			return s.notValidTable(e, level)
+		case e&pteLarge != 0 && level <= 3:
+			frame := e & pteFrame &^ (1<<shift - 1)
+			return translation{page: frame | va&(1<<shift-1)&^(pageSize-1), level: level, entry: e}
+		}
+		table = e & pteFrame
+	}
+	return p.leaf(s, table, va)
+}
+
+// notValidTable: page tables of a process that was swapped out may be in
+// transition too, which is not followed; what is below them is not known.
+func (s *AddressSpace) notValidTable(e uint64, level int) translation {
+	if e == 0 {
+		return translation{state: PageInvalid, level: level}
+	}
+	return translation{state: PagePagedOut, level: level, entry: e}
+}
+
+func (p pagingAMD64) leaf(s *AddressSpace, table, va uint64) translation {
+	e, ok := s.entry(table+va>>pageShift%entriesPerTable*8, 8)
+	if !ok {
+		return translation{state: PageTableMissing, level: 1}
+	}
+	t := s.software64(e, false)
+	t.level, t.table = 1, table
+	return t
+}
+
+// software64 decodes a 64-bit entry of a last-level table, or a prototype PTE,
+// which cannot lead to a further one.
+func (s *AddressSpace) software64(e uint64, prototype bool) translation {
+	t := translation{entry: e}
+	switch {
+	case e&pteValid != 0:
+		t.page = e & pteFrame
+	case e == 0 && prototype:
+		t.state = PageDemandZero
+	case e == 0:
+		t.state = PageInvalid
+	case e&ptePrototype != 0 && prototype:
+		t.state = PageMappedFile // a subsection: where in its file the page is
+	case e&ptePrototype != 0:
+		return s.prototype(e)
+	case e&pteTransition != 0:
+		t.state, t.page = PageTransition, s.transitionFrame(e)
+	default:
+		t.state = PagePagedOut
+		if unswizzle(e)>>32 == 0 { // no place in a page file
+			t.state = PageDemandZero
+		}
+	}
+	return t
+}
+
+func unswizzle(e uint64) uint64 {
+	if e&pteSwizzled == 0 {
+		e &^= pteMask
+	}
+	return e
+}
+
+// transitionFrame returns the page of a transition entry. Machines with another
+// number of address bits use another bit than 45, so when there is no such page
+// the highest bit is taken for the mask.
+func (s *AddressSpace) transitionFrame(e uint64) uint64 {
+	frame := unswizzle(e) & pteFrame
+	if e&pteSwizzled == 0 && !s.holds(frame) {
+		for bit := uint64(1) << 51; bit > 1<<34; bit >>= 1 {
+			if frame&bit != 0 {
+				return frame &^ bit
+			}
+		}
+	}
+	return frame
+}
+
+// vadPrototype in a prototype entry says that only the process's VADs know the
+// page.
+const vadPrototype = 0xffffffff0000
+
+// prototype follows an entry whose bits 16 to 63 are the address of a prototype
+// PTE.
+func (s *AddressSpace) prototype(e uint64) translation {
+	t := translation{entry: e, state: PageMappedFile}
+	va := uint64(int64(e) >> 16)
+	if e>>16&0xffffffff0000 == vadPrototype || !kernelAddress(8, va) {
+		return t
+	}
+	if s.depth > 0 { // the memory of prototype PTEs is itself never shared
+		return t
+	}
+	s.depth++
+	defer func() { s.depth-- }()
+	own := s.readPrototype(va)
+	if own == nil && e&pteSwizzled == 0 {
+		own = s.readPrototype(uint64(int64(e^pteMask) >> 16))
+	}
+	if own == nil {
+		t.state = PageTableMissing
+		return t
+	}
+	r := s.software64(*own, true)
+	if r.readable() {
+		r.state = PagePrototype
+	}
+	return r
+}
+
+// readPrototype reads a prototype PTE from the kernel's memory.
+func (s *AddressSpace) readPrototype(va uint64) *uint64 {
+	if va&7 != 0 {
+		return nil
+	}
+	if s.system != nil {
+		v, err := dump.ReadUint64(s.system, va)
+		if err != nil {
+			return nil
+		}
+		return &v
+	}
+	t := s.walker.walk(s, va)
+	if !t.readable() {
+		return nil
+	}
+	v, ok := s.entry(t.page|va&(pageSize-1), 8)
+	if !ok {
+		return nil
+	}
+	return &v
+}

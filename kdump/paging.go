@@ -1,0 +1,229 @@
+package kdump
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"dumptriage/dump"
+)
+
+// PageState says what the page tables hold for an address.
+type PageState uint8
+
+// Page states. The bytes of those before PageDemandZero can be read.
+const (
+	PageValid      PageState = iota
+	PageTransition           // taken from the process, its bytes still in memory
+	PagePrototype            // shared, found through a prototype PTE
+
+	PageDemandZero   // never touched: it would read as zeros
+	PagePagedOut     // in a page file or in the compression store
+	PageMappedFile   // in the file that it maps, not in memory
+	PageInvalid      // no page is mapped there
+	PageNotInDump    // in memory, and left out of the dump
+	PageTableMissing // a page table of it is not in the dump
+	PageNonCanonical // no address that the processor would translate
+)
+
+var pageStates = [...]string{"valid", "in transition", "shared", "demand-zero: never touched", "paged out",
+	"not read in from the file that it maps", "not mapped", "mapped, but its page is not in the dump",
+	"not known: a page table is not in the dump", "not a canonical address"}
+
+// String describes the state in a few words.
+func (s PageState) String() string {
+	if int(s) < len(pageStates) {
+		return pageStates[s]
+	}
+	return fmt.Sprintf("page state %d", uint8(s))
+}
+
+// PageError is the cause in a dump.MemoryError of a full dump's memory: why a
+// virtual address has no bytes.
+type PageError struct {
+	State PageState
+	Entry uint64 // the page table entry that decided, 0 when none was read
+	Level int    // of its table: 1 the last one, 0 when none was read
+}
+
+// Error describes the state and the entry.
+func (e *PageError) Error() string {
+	if e.Level == 0 || e.Entry == 0 {
+		return e.State.String()
+	}
+	return fmt.Sprintf("%s (level %d entry %#x)", e.State, e.Level, e.Entry)
+}
+
+// translation is the answer of a walk: the physical address of the first byte
+// of a page of size bytes, or why there is none.
+type translation struct {
+	state PageState
+	level int
+	entry uint64
+	page  uint64 // physical address of the 4 KiB page
+	table uint64 // physical address of the last-level table, 0 when a large page was met
+}
+
+func (t *translation) readable() bool { return t.state < PageDemandZero }
+
+// walker translates by the page tables of one mode of one processor.
+type pageWalker interface {
+	// walk translates va by the tables at root.
+	walk(s *AddressSpace, va uint64) translation
+	// leaf decodes the entry of a last-level table at physical address table.
+	leaf(s *AddressSpace, table, va uint64) translation
+	// name names the mode.
+	name() string
+}
+
+// AddressSpace is the virtual memory of one process, kernel half included, read
+// through its page tables. It implements dump.Memory and is safe for concurrent
+// use. What cannot be read is a *dump.MemoryError whose cause is a *PageError.
+type AddressSpace struct {
+	phys   *PhysicalMemory
+	walker pageWalker
+	root   uint64 // physical address of the top table
+	// system translates prototype PTEs, which are kernel memory, and on ARM64
+	// the kernel half; nil for the system's own space.
+	system *AddressSpace
+
+	mu     sync.Mutex
+	cache  []cachedPage  // direct-mapped, by page number
+	tables []cachedTable // last-level tables, by the 2 MiB that they map
+	last   cachedTable   // the one that entries are being read from
+	buf    [8]byte       // keeps reads of entries from allocating
+	depth  int           // of prototype PTEs being followed
+}
+
+var _ dump.Memory = (*AddressSpace)(nil)
+
+const (
+	cachedPages  = 1024
+	cachedTables = 64
+)
+
+type cachedPage struct {
+	key uint64 // page number + 1, 0 empty
+	off int64  // file offset
+}
+
+type cachedTable struct {
+	key uint64 // va>>21 + 1, 0 empty
+	pa  uint64
+	off int64 // file offset
+}
+
+func newAddressSpace(phys *PhysicalMemory, w pageWalker, root uint64, system *AddressSpace) *AddressSpace {
+	return &AddressSpace{phys: phys, walker: w, root: root, system: system}
+}
+
+// Root returns the physical address of the top page table.
+func (s *AddressSpace) Root() uint64 { return s.root }
+
+// Mode names the kind of page tables, such as "x64, 4 levels".
+func (s *AddressSpace) Mode() string { return s.walker.name() }
+
+// ReadAt implements dump.Memory.
+func (s *AddressSpace) ReadAt(p []byte, va uint64) (int, error) {
+	done := 0
+	for done < len(p) {
+		at := va + uint64(done)
+		if at < va {
+			return done, &dump.MemoryError{VA: at, Size: len(p) - done, Err: &PageError{State: PageNonCanonical}}
+		}
+		off, perr := s.page(at)
+		if perr != nil {
+			return done, &dump.MemoryError{VA: at, Size: len(p) - done, Err: perr}
+		}
+		n, err := s.phys.readPage(p[done:], off, at)
+		done += n
+		if err != nil {
+			err.Size = len(p) - done
+			if err.Err == nil {
+				err.Err = &PageError{State: PageNotInDump}
+			}
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// page returns the file offset of the page that holds va.
+func (s *AddressSpace) page(va uint64) (int64, *PageError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cache == nil {
+		s.cache, s.tables = make([]cachedPage, cachedPages), make([]cachedTable, cachedTables)
+	}
+	number := va >> pageShift
+	slot := &s.cache[number%cachedPages]
+	if slot.key == number+1 {
+		return slot.off, nil
+	}
+	t := s.translate(va)
+	if !t.readable() {
+		return 0, &PageError{State: t.state, Entry: t.entry, Level: t.level}
+	}
+	off, ok := s.phys.pages.locate(t.page >> pageShift)
+	if !ok {
+		return 0, &PageError{State: PageNotInDump, Entry: t.entry, Level: t.level}
+	}
+	*slot = cachedPage{number + 1, off}
+	return off, nil
+}
+
+// translate walks the tables, from the last one on when it is known already.
+func (s *AddressSpace) translate(va uint64) translation {
+	slot := &s.tables[va>>21%cachedTables]
+	if slot.key == va>>21+1 {
+		s.last = *slot
+		return s.walker.leaf(s, slot.pa, va)
+	}
+	t := s.walker.walk(s, va)
+	if t.table != 0 {
+		if off, ok := s.phys.pages.locate(t.table >> pageShift); ok {
+			*slot = cachedTable{va>>21 + 1, t.table &^ (pageSize - 1), off}
+		}
+	}
+	return t
+}
+
+// Translate returns the physical address of va and the state of its page. The
+// address has a meaning only when the state is one that can be read.
+func (s *AddressSpace) Translate(va uint64) (pa uint64, state PageState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.walker.walk(s, va)
+	if !t.readable() {
+		return 0, t.state
+	}
+	return t.page | va&(pageSize-1), t.state
+}
+
+// entry reads a page table entry of size bytes at a physical address. The caller
+// holds the lock.
+func (s *AddressSpace) entry(pa uint64, size int) (uint64, bool) {
+	off := s.last.off
+	if s.last.key == 0 || s.last.pa != pa&^(pageSize-1) {
+		var ok bool
+		if off, ok = s.phys.pages.locate(pa >> pageShift); !ok {
+			return 0, false
+		}
+	}
+	b := s.buf[:size]
+	if n, err := s.phys.r.ReadAt(b, off+int64(pa&(pageSize-1))); n < size || err != nil && !errors.Is(err, io.EOF) {
+		return 0, false
+	}
+	if size == 4 {
+		return uint64(binary.LittleEndian.Uint32(b)), true
+	}
+	return binary.LittleEndian.Uint64(b), true
+}
+
+// holds reports whether the dump has the page at a physical address.
+func (s *AddressSpace) holds(pa uint64) bool {
+	_, ok := s.phys.pages.locate(pa >> pageShift)
+	return ok
+}
