@@ -76,7 +76,10 @@ func (g *graph) components() [][]int {
 			if low[v] != index[v] {
 				continue
 			}
-			at := slices.Index(stack, v)
+			at := len(stack) - 1
+			for stack[at] != v {
+				at--
+			}
 			c := slices.Clone(stack[at:])
 			stack = stack[:at]
 			for _, u := range c {
@@ -165,12 +168,15 @@ func (g *graph) waiters(root int) []int {
 	return out
 }
 
+// maxChain caps the threads of a chain.
+const maxChain = 256
+
 // chain follows who a thread waits for until somebody waits for nobody in the
 // dump or the chain returns to where it was.
 func (g *graph) chain(start int) []int {
 	seen := map[int]bool{}
 	var out []int
-	for v := start; !seen[v]; v = g.out[v][0] {
+	for v := start; !seen[v] && len(out) < maxChain; v = g.out[v][0] {
 		seen[v] = true
 		out = append(out, v)
 		if len(g.out[v]) == 0 {

@@ -90,8 +90,55 @@ func (v *Verdict) Chain() []int {
 	return []int{v.Subject}
 }
 
-// maxChains caps the chains that a verdict lists.
-const maxChains = 64
+// maxRoots and maxChains cap what a verdict lists.
+const (
+	maxRoots  = 256
+	maxChains = 64
+)
+
+// roots lists the threads that others wait for and that wait for none, those
+// with most waiters first.
+func (g *graph) roots() []Root {
+	var at []int
+	for i := range g.out {
+		if len(g.in[i]) > 0 && len(g.out[i]) == 0 {
+			at = append(at, i)
+		}
+	}
+	slices.SortStableFunc(at, func(x, y int) int { return cmp.Compare(len(g.in[y]), len(g.in[x])) })
+	var out []Root
+	for _, i := range at[:min(len(at), maxRoots)] {
+		out = append(out, Root{i, g.waiters(i)})
+	}
+	slices.SortStableFunc(out, func(x, y Root) int { return cmp.Compare(len(y.Waiters), len(x.Waiters)) })
+	return out
+}
+
+// chains lists the chains from threads that nobody waits for, longest first.
+func (g *graph) chains() [][]int {
+	type head struct{ thread, length int }
+	var heads []head
+	for i := range g.out {
+		if len(g.in[i]) == 0 && len(g.out[i]) > 0 {
+			heads = append(heads, head{i, g.length(i)})
+		}
+	}
+	slices.SortStableFunc(heads, func(x, y head) int { return cmp.Compare(y.length, x.length) })
+	var out [][]int
+	for _, h := range heads[:min(len(heads), maxChains)] {
+		out = append(out, g.chain(h.thread))
+	}
+	return out
+}
+
+// length is about how long a chain is: a cycle counts up to the cap.
+func (g *graph) length(start int) int {
+	n := 1
+	for v := start; n < maxChain && len(g.out[v]) > 0; n++ {
+		v = g.out[v][0]
+	}
+	return n
+}
 
 func (a *analysis) verdict() *Verdict {
 	v := &Verdict{Waits: a.waits, Subject: -1, Confidence: Medium}
@@ -111,17 +158,7 @@ func (a *analysis) verdict() *Verdict {
 	slices.SortStableFunc(v.Cycles, func(x, y []int) int {
 		return cmp.Or(-cmp.Compare(a.cycleConfidence(x).rank(), a.cycleConfidence(y).rank()), cmp.Compare(len(x), len(y)), cmp.Compare(id(x[0]), id(y[0])))
 	})
-	for i := range g.out {
-		if len(g.in[i]) > 0 && len(g.out[i]) == 0 {
-			v.Roots = append(v.Roots, Root{i, g.waiters(i)})
-		}
-		if len(g.in[i]) == 0 && len(g.out[i]) > 0 {
-			v.Chains = append(v.Chains, g.chain(i))
-		}
-	}
-	slices.SortStableFunc(v.Roots, func(x, y Root) int { return cmp.Compare(len(y.Waiters), len(x.Waiters)) })
-	slices.SortStableFunc(v.Chains, func(x, y []int) int { return cmp.Compare(len(y), len(x)) })
-	v.Chains = v.Chains[:min(len(v.Chains), maxChains)]
+	v.Roots, v.Chains = g.roots(), g.chains()
 	a.contended(v)
 	a.judge(v)
 	return v
