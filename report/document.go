@@ -9,6 +9,7 @@ type Document struct {
 	Status          string           `json:"status" jsonschema:"enum=OK,enum=PARTIAL,enum=ERROR"`
 	Errors          []ErrorJSON      `json:"errors"`
 	Inputs          []InputJSON      `json:"inputs"`
+	Batch           *BatchJSON       `json:"batch,omitempty" jsonschema_description:"of a record of batch"`
 	PID             *uint32          `json:"pid,omitempty"`
 	ProcessUptime   *float64         `json:"process_uptime,omitempty" jsonschema_description:"seconds that the process had run"`
 	Process         *ProcessJSON     `json:"process,omitempty"`

@@ -34,6 +34,8 @@ type Options struct {
 	Unique bool // group threads whose stacks are the same
 	Color  bool // text only: SGR colours
 	Brief  bool // triage text only: the verdict alone
+	// BatchKey, of a batch, is the key of the files' content.
+	BatchKey string
 	// ExplainSignature shows what became of every frame on the way to the
 	// signature.
 	ExplainSignature bool

@@ -87,6 +87,11 @@ func (s *Store) findDebug(cv dump.CodeView, image string) found {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.rememberDebug(cv, image, func() found { return s.lookDebug(cv, image) })
+}
+
+// lookDebug does the search.
+func (s *Store) lookDebug(cv dump.CodeView, image string) found {
 	d := &debugSearch{store: s, cv: cv, beside: besideImage(image)}
 	var queries []*query
 	for i := range debugFormats {

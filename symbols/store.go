@@ -36,6 +36,7 @@ type Store struct {
 	path          Path
 	fetcher       Fetcher
 	allowMismatch bool
+	memory        *memory // nil: every question is looked up
 
 	mu      sync.Mutex
 	indexed bool
@@ -56,6 +57,10 @@ type StoreOptions struct {
 	// when there is none of the right one, with the state DebugMismatch. Images
 	// of another build are never used.
 	AllowMismatch bool
+	// Remember keeps what was found, and what was not, for those who ask again:
+	// the same open images and debug information, which one goroutine at a time
+	// may use. It is for many dumps in a row.
+	Remember bool
 }
 
 // NewStore returns a store over plain directories, searched in order and
@@ -64,7 +69,11 @@ func NewStore(dirs []string) *Store { return NewPathStore(DirPath(dirs...), Stor
 
 // NewPathStore returns a store over a symbol path.
 func NewPathStore(path Path, opt StoreOptions) *Store {
-	return &Store{path: slices.Clone(path), fetcher: opt.Fetcher, allowMismatch: opt.AllowMismatch}
+	s := &Store{path: slices.Clone(path), fetcher: opt.Fetcher, allowMismatch: opt.AllowMismatch}
+	if opt.Remember {
+		s.memory = &memory{map[imageKey]foundImage{}, map[debugKey]found{}}
+	}
+	return s
 }
 
 // Close closes the image files that were opened.
@@ -86,12 +95,22 @@ func (s *Store) Close() error {
 func (s *Store) Find(m *dump.Module) (*pdata.Image, string, *Missing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var im *pdata.Image
-	q := s.imageQuery(m, &im)
-	if file := s.search(q); file != "" {
-		return im, file, nil
-	}
-	return nil, "", &Missing{Module: m, Key: q.id, Tried: tried(q), Reason: q.reason}
+	f := s.rememberImage(m, func() foundImage {
+		var im *pdata.Image
+		q := s.imageQuery(m, &im)
+		if file := s.search(q); file != "" {
+			return foundImage{im, file, nil}
+		}
+		return foundImage{missing: &Missing{Module: m, Key: q.id, Tried: tried(q), Reason: q.reason}}
+	})
+	return f.image, f.file, f.missing
+}
+
+// foundImage is the outcome of a search for an image.
+type foundImage struct {
+	image   *pdata.Image
+	file    string
+	missing *Missing
 }
 
 // imageQuery is the search for a module's image, which is put into im.

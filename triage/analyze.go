@@ -19,7 +19,9 @@ type Options struct {
 	Symbols symbols.Path
 	// Store says how: what reaches servers, and whether symbols of another build
 	// will do.
-	Store     symbols.StoreOptions
+	Store symbols.StoreOptions
+	// Cache, when set, keeps images and symbols open from one analysis to the next.
+	Cache     *Cache
 	Frames    int     // cap per half, 0 for the default
 	Thread    *uint32 // walk only the thread with this id
 	HashLimit int64   // inputs up to this size are hashed, 0 for DefaultHashLimit
@@ -73,8 +75,14 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	if opt.HashLimit == 0 {
 		opt.HashLimit = DefaultHashLimit
 	}
-	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel, store: symbols.NewPathStore(opt.path(user, kernel), opt.Store)}
-	a.inc.store = a.store
+	a := &analysis{opt: opt, inc: &Incident{Crashing: -1}, user: user, kernel: kernel}
+	path := opt.path(user, kernel)
+	if opt.Cache != nil {
+		a.store = opt.Cache.store(path, opt.Store)
+	} else {
+		a.store = symbols.NewPathStore(path, opt.Store)
+		a.inc.store = a.store // the incident's to close
+	}
 	if user != nil && kernel != nil {
 		p, err := pair(user, kernel, how)
 		if err != nil {

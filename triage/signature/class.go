@@ -65,8 +65,8 @@ func classOf(inc *triage.Incident) (Kind, string) {
 	switch {
 	case inc.Crash != nil:
 		return KindCrash, exceptionClass(&inc.Crash.Exception, inc.System.Arch)
-	case inc.BugCheck == nil:
-		return KindSnapshot, "SNAPSHOT"
+	case inc.BugCheck == nil, inc.BugCheck.Live && inc.Pairing != nil:
+		return KindSnapshot, "SNAPSHOT" // a kernel dump beside a user dump changes no name
 	case inc.BugCheck.Live:
 		// What a live dump was asked for says nothing of its threads.
 		return KindSnapshot, fmt.Sprintf("LIVE_0x%X", inc.BugCheck.Code)

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/fleet"
+	"dumptriage/report"
+	"dumptriage/triage"
+)
+
+var (
+	jobsFlag      = &cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "one a processor", Usage: "triage `N` dumps at a time"}
+	outFlag       = &cli.StringFlag{Name: "out", Usage: "write the JSON lines to `FILE` and the table to standard output"}
+	resumeFlag    = &cli.BoolFlag{Name: "resume", DisableDefaultText: true, Usage: "go on where an earlier run with the same --out was ended"}
+	shardFlag     = &cli.StringFlag{Name: "shard", Usage: "do the share `I/N` of the dumps: 2/8 is the second of eight"}
+	timeoutFlag   = &cli.DurationFlag{Name: "timeout", DefaultText: "none", Usage: "give up on a dump after `DURATION`, such as 30s"}
+	maxMemoryFlag = &cli.StringFlag{Name: "max-memory", Usage: "give up on a dump that takes more than `SIZE`, such as 512M"}
+	workerFlag    = &cli.BoolFlag{Name: "as-worker", Hidden: true}
+)
+
+func batchCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "batch",
+		Usage:     "triage many dumps: a JSON line for each, and a table of buckets",
+		ArgsUsage: "DIR|PATTERN|LIST|DUMP|- ...",
+		Description: "Takes folders (the dumps in and below them), patterns, dump files, text files that list\n" +
+			"paths, and - for such a list on standard input. X.dmp and X.Kernel.dmp beside it are one\n" +
+			"incident. The lines come in the order of the input on standard output, the table on standard\n" +
+			"error. A dump that breaks something is a line with the status ERROR; the others go on.\n" +
+			"With --timeout or --max-memory dumps are triaged in processes of their own.",
+		Flags: []cli.Flag{jobsFlag, outFlag, resumeFlag, shardFlag, timeoutFlag, maxMemoryFlag, rulesFlag,
+			imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, framesFlag, aloneFlag, hashFlag, quietFlag, workerFlag},
+		Action: runBatch,
+	}
+}
+
+func runBatch(c *cli.Context) error {
+	limits, err := batchLimits(c)
+	if err != nil {
+		return err
+	}
+	newAnalyzer, err := analyzers(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool(workerFlag.Name) {
+		w := newAnalyzer()
+		defer w.Close()
+		return fleet.Serve(w, limits, os.Stdin, c.App.Writer)
+	}
+	jobs, err := batchJobs(c)
+	if err != nil {
+		return err
+	}
+	out, done, err := batchOutput(c)
+	if err != nil {
+		return err
+	}
+	n := c.Int(jobsFlag.Name)
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	limitMemory(int64(n) * batchMemory)
+	b := &batchRun{c: c, out: out, total: len(jobs), progress: newProgress(c, "triaging dumps")}
+	err = fleet.Run(context.Background(), fleet.Config{
+		Queue: fleet.NewMemory(jobs), Workers: n, Emit: b.emit, Skip: done.Has,
+		New: func() (fleet.Worker, error) {
+			if limits == (fleet.Limits{}) {
+				return newAnalyzer(), nil
+			}
+			return &fleet.Process{Tool: tool(), Limits: limits, Command: workerCommand}, nil
+		},
+	})
+	b.progress.done()
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return b.table()
+}
+
+// batchMemory is what the collector takes for fair for each worker: it steers
+// how often garbage is looked for, and forbids nothing.
+const batchMemory = 128 << 20
+
+// batchRun is what becomes of the records.
+type batchRun struct {
+	c        *cli.Context
+	out      *batchFile
+	total    int
+	tally    fleet.Tally
+	progress *progress
+}
+
+func (b *batchRun) emit(r fleet.Record) error {
+	f, err := fleet.FactsOf(r.Line)
+	if err != nil {
+		return err
+	}
+	if _, err := b.out.Write(r.Line); err != nil {
+		return err
+	}
+	b.tally.Add(&f)
+	b.progress.update(b.tally.Records, b.total)
+	return nil
+}
+
+// table ends the run: the table goes where the lines do not.
+func (b *batchRun) table() error {
+	w := b.c.App.ErrWriter
+	if b.out.file != nil {
+		w = b.c.App.Writer
+	}
+	if w != b.c.App.ErrWriter || !b.c.Bool(quietFlag.Name) {
+		if err := report.BatchTable(w, b.tally.Rows(), b.tally.Records, b.tally.Status); err != nil {
+			return err
+		}
+	}
+	if b.tally.Records > b.tally.Status[report.StatusOK] {
+		return statusError(exitPartial)
+	}
+	return nil
+}
+
+// analyzers returns what makes in-process workers of the command line's options.
+func analyzers(c *cli.Context) (func() *fleet.Analyzer, error) {
+	var topt triage.Options
+	if err := setSymbols(c, &topt); err != nil {
+		return nil, err
+	}
+	frames, err := frameLimit(c)
+	if err != nil {
+		return nil, err
+	}
+	topt.Frames = frames
+	rules, err := ruleFiles(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Bool(hashFlag.Name) {
+		topt.HashLimit = hashAll
+	}
+	return func() *fleet.Analyzer {
+		return &fleet.Analyzer{Tool: tool(), Triage: topt, Rules: rules, Frames: frames, Alone: c.Bool(aloneFlag.Name)}
+	}, nil
+}
+
+func batchJobs(c *cli.Context) ([]fleet.Job, error) {
+	if c.NArg() == 0 {
+		return nil, usagef("batch wants folders, patterns, dumps or lists of them")
+	}
+	shard, err := shardOf(c.String(shardFlag.Name))
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := fleet.Inputs(c.Args().Slice(), c.Bool(aloneFlag.Name), os.Stdin)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	var mine []fleet.Job
+	for _, j := range jobs {
+		if shard.Take(j.Index) {
+			mine = append(mine, j)
+		}
+	}
+	if len(jobs) == 0 {
+		warn(c, "no dumps in %s", strings.Join(c.Args().Slice(), " "))
+	}
+	return mine, nil
+}
+
+func shardOf(s string) (fleet.Shard, error) {
+	if s == "" {
+		return fleet.Shard{}, nil
+	}
+	i, n, ok := strings.Cut(s, "/")
+	number, err1 := strconv.Atoi(i)
+	of, err2 := strconv.Atoi(n)
+	if !ok || err1 != nil || err2 != nil || number < 1 || number > of {
+		return fleet.Shard{}, usagef("--shard wants I/N such as 2/8, with I from 1 to N, not %q", s)
+	}
+	return fleet.Shard{Number: number, Of: of}, nil
+}
+
+func batchLimits(c *cli.Context) (l fleet.Limits, err error) {
+	if l.Time = c.Duration(timeoutFlag.Name); l.Time < 0 || l.Time == 0 && c.IsSet(timeoutFlag.Name) {
+		return l, usagef("--timeout wants a duration such as 30s")
+	}
+	if s := c.String(maxMemoryFlag.Name); s != "" {
+		if l.Memory, err = parseSize(s); err != nil {
+			return l, usagef("--max-memory: %v", err)
+		}
+	}
+	return l, nil
+}
+
+var sizePattern = regexp.MustCompile(`^([1-9][0-9]{0,9})([kKmMgG]?)(?:i?[bB])?$`)
+
+// parseSize reads a size such as 512M, in units of 1024.
+func parseSize(s string) (int64, error) {
+	m := sizePattern.FindStringSubmatch(s)
+	if m == nil {
+		return 0, fmt.Errorf("%q is not a size such as 512M", s)
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	shift := map[string]int{"": 0, "k": 10, "m": 20, "g": 30}[strings.ToLower(m[2])]
+	return n << shift, err
+}
+
+// workerCommand runs this program again with the same flags as a worker. It keeps
+// the name that it was called by.
+func workerCommand() *exec.Cmd {
+	exe, err := os.Executable()
+	if err != nil {
+		exe = os.Args[0]
+	}
+	cmd := exec.Command(exe, append([]string{"--" + workerFlag.Name}, os.Args[1:]...)...)
+	cmd.Args[0] = os.Args[0]
+	return cmd
+}
+
+// batchFile is where the lines go: a file, or standard output.
+type batchFile struct {
+	w    *bufio.Writer
+	file *os.File // nil: standard output
+}
+
+// batchOutput opens it. Without --resume a file must not be there.
+func batchOutput(c *cli.Context) (*batchFile, *fleet.Done, error) {
+	path, resume := c.String(outFlag.Name), c.Bool(resumeFlag.Name)
+	switch {
+	case path == "" && resume:
+		return nil, nil, usagef("--resume goes on with a file: name it with --out")
+	case path == "":
+		return &batchFile{w: bufio.NewWriterSize(c.App.Writer, 1<<16)}, nil, nil
+	case resume:
+		f, done, err := fleet.Resume(path, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if done.Len() > 0 {
+			warn(c, "%d records are in %s already", done.Len(), path)
+		}
+		return &batchFile{w: bufio.NewWriterSize(f, 1<<16), file: f}, done, nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if os.IsExist(err) {
+		return nil, nil, usagef("%s is there already: go on with it by --resume, or name another file", path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return &batchFile{w: bufio.NewWriterSize(f, 1<<16), file: f}, nil, nil
+}
+
+// Write writes a line and lets it out: who reads along must not wait for others.
+func (f *batchFile) Write(line []byte) (int, error) {
+	n, err := f.w.Write(line)
+	if err == nil {
+		err = f.w.Flush()
+	}
+	return n, err
+}
+
+func (f *batchFile) Close() error {
+	err := f.w.Flush()
+	if f.file == nil {
+		return err
+	}
+	if cerr := f.file.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+var _ io.WriteCloser = (*batchFile)(nil)

@@ -1,0 +1,45 @@
+package triage
+
+import (
+	"fmt"
+
+	"dumptriage/symbols"
+)
+
+// Cache keeps images and symbols open from one analysis to the next, for many
+// dumps of the same programs. It is used by one goroutine, and serves one
+// incident at a time: close that before the next analysis. What it holds is
+// bounded: it starts anew when it has many files open or the path is another.
+// The zero value is ready for use.
+type Cache struct {
+	path  string
+	kept  *symbols.Store
+	asked int
+}
+
+const (
+	cachedFiles = 64   // files held open
+	cachedDumps = 4096 // analyses, after which what was missing is looked for anew
+)
+
+// Close closes what is open.
+func (c *Cache) Close() error {
+	if c.kept == nil {
+		return nil
+	}
+	err := c.kept.Close()
+	c.kept = nil
+	return err
+}
+
+func (c *Cache) store(path symbols.Path, opt symbols.StoreOptions) *symbols.Store {
+	name := fmt.Sprintf("%+v", path)
+	if c.asked++; c.kept != nil && (name != c.path || c.kept.Opened() > cachedFiles || c.asked > cachedDumps) {
+		c.Close()
+	}
+	if c.kept == nil {
+		opt.Remember = true
+		c.path, c.kept, c.asked = name, symbols.NewPathStore(path, opt), 0
+	}
+	return c.kept
+}
