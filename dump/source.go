@@ -253,6 +253,7 @@ type KernelThread struct {
 	// is none. User holds the user-mode registers it proves.
 	TrapFrame     uint64
 	TrapFrameRule string // how TrapFrame was found
+	Interrupted   bool   // TrapFrame is of an interrupt or exception, no system service
 	User          Registers
 	Live          bool // captured inside the thread by the live triage writer
 	Note          string

@@ -10,7 +10,7 @@ import (
 )
 
 // physOf is the physical memory of a machine.
-func physOf(t testing.TB, m *machine) *PhysicalMemory {
+func physOf(t testing.TB, m *handBuilt) *PhysicalMemory {
 	t.Helper()
 	f := openBytes(t, m.bitmap(header64Bytes(5, 0, [4]uint64{})))
 	if f.PhysicalMemory() == nil {
@@ -47,7 +47,7 @@ func checkPages(t *testing.T, s *AddressSpace, wants []want) {
 }
 
 // amd64Machine maps by hand, for 4 or 5 levels of tables.
-func amd64Machine(levels int) (m *machine, root uint64, wants []want) {
+func amd64Machine(levels int) (m *handBuilt, root uint64, wants []want) {
 	m = newMachine()
 	m.levels = levels
 	root = m.page()
@@ -103,7 +103,7 @@ func amd64Machine(levels int) (m *machine, root uint64, wants []want) {
 
 // dirEntry returns the physical address of va's entry of a level, making the
 // tables above it.
-func dirEntry(m *machine, root, va uint64, level int) uint64 {
+func dirEntry(m *handBuilt, root, va uint64, level int) uint64 {
 	table := root
 	for l := m.levels; l > level; l-- {
 		at := table + va>>(12+9*(l-1))&0x1ff*8

@@ -32,10 +32,20 @@ func (f *File) setSwitchFrame(t *dump.Thread, r *record) {
 		regs, ok = f.switchFrameX86(kt)
 	}
 	if !ok {
-		kt.Note = "there is no switch frame at KernelStack in the dump"
+		kt.Note = "there is no switch frame at KernelStack in the dump" + f.whyUnread(kt.KernelStack)
 		return
 	}
 	t.Context, t.ContextSource = regs, dump.ContextSwitchFrame
+}
+
+// whyUnread says for a note why memory of a full dump cannot be read, "" when it
+// can.
+func (f *File) whyUnread(va uint64) string {
+	var b [1]byte
+	if _, err := f.mem.ReadAt(b[:], va); err != nil && f.full != nil {
+		return ": the stack is " + pageStateOf(err).String()
+	}
+	return ""
 }
 
 func (f *File) switchFrameAMD64(kt *dump.KernelThread) (dump.Registers, bool) {

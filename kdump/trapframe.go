@@ -27,7 +27,20 @@ func (f *File) tryTrapFrame(kt *dump.KernelThread, va uint64, rule string, teb u
 		return false
 	}
 	kt.TrapFrame, kt.TrapFrameRule, kt.User = va, rule, regs
+	kt.Interrupted = f.interrupted(va)
 	return true
+}
+
+// interrupted reports whether the trap frame at va is that of an interrupt or
+// exception. What they push below it is not what a system service does.
+func (f *File) interrupted(va uint64) bool {
+	const active, service = 0x2b, 2 // KTRAP_FRAME.ExceptionActive
+	var b [1]byte
+	if f.hdr.arch != dump.AMD64 || f.full == nil {
+		return false
+	}
+	n, _ := f.mem.ReadAt(b[:], va+active)
+	return n == 1 && b[0] < service
 }
 
 // userFrame decodes the trap frame at va when it is one from user mode.

@@ -21,10 +21,15 @@ type Options struct {
 	// will do.
 	Store symbols.StoreOptions
 	// Cache, when set, keeps images and symbols open from one analysis to the next.
-	Cache     *Cache
-	Frames    int     // cap per half, 0 for the default
-	Thread    *uint32 // walk only the thread with this id
-	HashLimit int64   // inputs up to this size are hashed, 0 for DefaultHashLimit
+	Cache  *Cache
+	Frames int     // cap per half, 0 for the default
+	Thread *uint32 // walk only the thread with this id
+	// Process names the processes of a full kernel dump whose threads are walked: a
+	// name, an id or the address of an EPROCESS; "" is the process whose thread
+	// stopped the system. AllProcesses walks every thread.
+	Process      string
+	AllProcesses bool
+	HashLimit    int64 // inputs up to this size are hashed, 0 for DefaultHashLimit
 	// Explain, with Thread, asks how one frame was found.
 	Explain *ExplainFrame
 	// Progress, when set, is told how many of the threads are walked.
@@ -60,6 +65,11 @@ type analysis struct {
 	store        *symbols.Store
 	uw, kw       *walker
 	budget       *frameBudget
+
+	// Of a full kernel dump.
+	chosen    []*dump.Process    // whose threads are walked, nil for all
+	views     map[uint64]*walker // of the user halves, by EPROCESS
+	viewOrder []*walker
 }
 
 // Analyze makes an incident of a user dump, a kernel dump, or both; either may
@@ -91,6 +101,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 		a.inc.Pairing = p
 	}
 	a.describe()
+	a.chooseProcess()
 	a.prepareThreads()
 	a.selectThread()
 	a.walkThreads()
@@ -142,7 +153,7 @@ func (a *analysis) describe() {
 
 // mergeKernelFacts adds what only the kernel dump of a pair knows.
 func (a *analysis) mergeKernelFacts() {
-	inc, ks, kp := a.inc, a.kernel.System(), a.kernel.Process()
+	inc, ks, kp := a.inc, a.kernel.System(), processOf(a.kernel, a.user)
 	if inc.System.NTVersion == "" {
 		inc.System.NTVersion = ks.NTVersion
 	}
@@ -176,7 +187,7 @@ func (a *analysis) prepareThreads() {
 		users = a.user.Threads()
 	}
 	if a.kernel != nil {
-		kernels = a.kernel.Threads()
+		kernels = a.chosenThreads(a.kernel.Threads())
 	}
 	match, rest := matchThreads(users, kernels, a.inc.Process.PID)
 	a.inc.Threads = make([]Thread, 0, len(users)+len(rest))
@@ -250,6 +261,10 @@ func (t *Thread) fromUserDump() bool { return t.Thread.Kernel == nil }
 
 func (a *analysis) walkKernelHalf(t *Thread) {
 	kt := t.kernelThread
+	if a.user == nil && a.inUserMode(kt) {
+		a.walkInUserMode(t)
+		return
+	}
 	var st unwind.Stack
 	reached := false
 	if !kt.Context.Empty() {
@@ -263,7 +278,7 @@ func (a *analysis) walkKernelHalf(t *Thread) {
 	case a.uw != nil && t.fromUserDump():
 		a.uw.walkUserFromSeam(t, regs, seam)
 	case a.user == nil:
-		a.kw.walkUserFromSeam(t, regs, seam)
+		a.userWalker(t).walkUserFromSeam(t, regs, seam)
 	default:
 		t.Seam = seam
 	}
@@ -303,12 +318,19 @@ func (a *analysis) threadOn(c *dump.CPU) int {
 // collect gathers what the walks found out: modules with their images, missing
 // images, damage.
 func (a *analysis) collect() {
-	for _, w := range []*walker{a.uw, a.kw} {
+	seen := map[string]bool{}
+	for _, w := range slices.Concat([]*walker{a.uw}, a.viewOrder, []*walker{a.kw}) {
 		if w != nil {
-			a.inc.Modules = append(a.inc.Modules, w.space.mods...)
-			a.inc.Missing = append(a.inc.Missing, w.space.missingImages()...)
+			a.addMissing(w.space.missingImages(), seen)
 			a.inc.Errors = append(a.inc.Errors, w.space.debugDamage()...)
 		}
+	}
+	if a.uw != nil {
+		a.inc.Modules = append(a.inc.Modules, a.uw.space.mods...)
+	}
+	a.inc.Modules = append(a.inc.Modules, a.viewModules()...)
+	if a.kw != nil {
+		a.inc.Modules = append(a.inc.Modules, a.kw.space.mods...)
 	}
 	for _, d := range []*Dump{a.user, a.kernel} {
 		if d != nil {

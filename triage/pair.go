@@ -16,7 +16,7 @@ const maxApart = time.Minute
 // processes would be worse than none.
 func pair(user, kernel *Dump, how string) (*Pairing, error) {
 	p := &Pairing{User: user.Path, Kernel: kernel.Path, How: how}
-	up, kp := user.Process(), kernel.Process()
+	up, kp := user.Process(), processOf(kernel, user)
 	switch {
 	case up.HasPID && kp.HasPID && up.PID != kp.PID:
 		if !sharesThreads(user, kernel) {

@@ -38,6 +38,11 @@ func stitch(t *Thread, seam *Seam) {
 // thread had not moved: it is not called stitched.
 func (w *walker) walkUserFromSeam(t *Thread, regs dump.Registers, seam *Seam) {
 	opt := unwind.Options{First: unwind.MethodTrapFrame}
+	if !t.fromUserDump() { // the thread's own bounds are those of its kernel stack
+		if limit, base := w.tebStack(t.TEB); seam.UserSP >= limit && seam.UserSP < base {
+			opt.StackLimit, opt.StackBase = limit, base
+		}
+	}
 	if seam.UserSP >= t.StackLimit && seam.UserSP < t.StackBase {
 		opt.StackLimit, opt.StackBase = t.StackLimit, t.StackBase
 	}

@@ -7,37 +7,37 @@ import (
 	"dumptriage/dump"
 )
 
-// machine is a computer's memory under construction: physical pages, and page
+// handBuilt is a computer's memory under construction: physical pages, and page
 // tables written entry by entry. Offsets of the kernel's structures are written
 // out where they are used.
-type machine struct {
+type handBuilt struct {
 	pages  map[uint64][]byte // by page frame
 	next   uint64            // next free page frame
 	levels int
 }
 
-func newMachine() *machine {
-	return &machine{pages: map[uint64][]byte{}, next: 0x100, levels: 4}
+func newMachine() *handBuilt {
+	return &handBuilt{pages: map[uint64][]byte{}, next: 0x100, levels: 4}
 }
 
 // page returns a fresh physical page.
-func (m *machine) page() uint64 {
+func (m *handBuilt) page() uint64 {
 	m.next++
 	m.pages[m.next] = make([]byte, 4096)
 	return m.next << 12
 }
 
-func (m *machine) entry(pa uint64) uint64 {
+func (m *handBuilt) entry(pa uint64) uint64 {
 	return binary.LittleEndian.Uint64(m.pages[pa>>12][pa&0xfff:])
 }
 
-func (m *machine) setEntry(pa, v uint64) {
+func (m *handBuilt) setEntry(pa, v uint64) {
 	binary.LittleEndian.PutUint64(m.pages[pa>>12][pa&0xfff:], v)
 }
 
 // pte returns the physical address of the last-level entry of va, making the
 // tables above it: bit 0 valid, 1 writable, 2 user, 5 accessed.
-func (m *machine) pte(root, va uint64) uint64 {
+func (m *handBuilt) pte(root, va uint64) uint64 {
 	table := root
 	for level := m.levels; level > 1; level-- {
 		at := table + (va>>(12+9*(level-1)))&0x1ff*8
@@ -50,7 +50,7 @@ func (m *machine) pte(root, va uint64) uint64 {
 }
 
 // write puts bytes at a virtual address, mapping the pages that are not yet.
-func (m *machine) write(root, va uint64, b []byte) {
+func (m *handBuilt) write(root, va uint64, b []byte) {
 	for len(b) > 0 {
 		at := m.pte(root, va)
 		if m.entry(at) == 0 {
@@ -62,12 +62,12 @@ func (m *machine) write(root, va uint64, b []byte) {
 	}
 }
 
-func (m *machine) u64(root, va, v uint64) {
+func (m *handBuilt) u64(root, va, v uint64) {
 	m.write(root, va, binary.LittleEndian.AppendUint64(nil, v))
 }
 
 // bitmap writes the machine as a DumpType 5 file.
-func (m *machine) bitmap(h *bin) []byte {
+func (m *handBuilt) bitmap(h *bin) []byte {
 	var frames []uint64
 	for pfn := range m.pages {
 		frames = append(frames, pfn)
@@ -92,7 +92,7 @@ func (m *machine) bitmap(h *bin) []byte {
 
 // system is a machine with a kernel of build 19041, and what its dump must say.
 type system struct {
-	*machine
+	*handBuilt
 	root   uint64 // of System, and of the kernel
 	root2  uint64 // of the process that crashed
 	header *bin
@@ -123,7 +123,7 @@ const (
 // newSystem builds: nt and one driver, System with a thread and notepad.exe with
 // two, their stacks with a switch frame each, and one processor.
 func newSystem() *system {
-	s := &system{machine: newMachine()}
+	s := &system{handBuilt: newMachine()}
 	s.root = s.page()
 	s.root2 = s.page()
 	s.kdbg = &bin{kdbg64()}

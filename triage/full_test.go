@@ -1,0 +1,145 @@
+package triage
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dumptriage/dump"
+	"dumptriage/fixtures/machine"
+)
+
+// x64Machines are those whose images have unwind data, so that every frame of a
+// stack is known.
+func x64Machines() (out []*machine.Variant) {
+	for _, v := range machine.Variants() {
+		if v.Arch == machine.AMD64 {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// TestFullStacks walks every thread of machines in full dumps, kernel half and
+// user half, with no other file.
+func TestFullStacks(t *testing.T) {
+	for _, v := range x64Machines() {
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			m := machine.Build(*v)
+			inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.BitmapFull)), Options{AllProcesses: true})
+			byEthread := map[uint64]*Thread{}
+			for i := range inc.Threads {
+				byEthread[inc.Threads[i].KernelInfo.ETHREAD] = &inc.Threads[i]
+			}
+			for _, p := range m.Processes {
+				for _, want := range p.Threads {
+					th := byEthread[want.ETHREAD]
+					if th == nil {
+						t.Errorf("no thread %x.%x", p.PID, want.ID)
+						continue
+					}
+					checkThread(t, fmt.Sprintf("%x.%x", p.PID, want.ID), th, want)
+				}
+			}
+			for _, e := range inc.Errors {
+				t.Errorf("damage: %v", e)
+			}
+			if inc.Crashing < 0 || inc.Threads[inc.Crashing].ID != 0x1f48 {
+				t.Errorf("crashing thread is %d", inc.Crashing)
+			}
+		})
+	}
+}
+
+func checkThread(t *testing.T, name string, th *Thread, want *machine.Thread) {
+	t.Helper()
+	if want.Unreadable != "" {
+		if th.Kernel != nil && len(th.Kernel.Frames) > 0 || !strings.Contains(th.KernelInfo.Note, want.Unreadable) {
+			t.Errorf("%s: kernel half %+v, note %q; want %s", name, th.Kernel, th.KernelInfo.Note, want.Unreadable)
+		}
+		return
+	}
+	wantHalf(t, name+" kernel", th.Kernel, want.Kernel)
+	switch {
+	case want.Wow64 != nil:
+		wantHalf(t, name+" 64-bit", th.Wow64, want.User)
+		if th.User == nil || len(th.User.Frames) != len(want.Wow64) {
+			t.Errorf("%s: 32-bit half %+v", name, th.User)
+			break
+		}
+		for i, f := range want.Wow64 {
+			if got := &th.User.Frames[i]; got.IP != uint64(f.PC) {
+				t.Errorf("%s: 32-bit frame %d at %#x, want %#x (%s)", name, i, got.IP, f.PC, f.Function)
+			}
+		}
+	case want.User != nil:
+		wantHalf(t, name+" user", th.User, want.User)
+	default:
+		if th.User != nil && len(th.User.Frames) > 0 {
+			t.Errorf("%s: user half of a thread that has none: %+v", name, th.User)
+		}
+		return
+	}
+	if !th.Stitched {
+		t.Errorf("%s: not stitched: %+v", name, th.Seam)
+	}
+}
+
+// TestFullDefault: without a choice, the threads of the process that stopped the
+// system, and what the processors ran.
+func TestFullDefault(t *testing.T) {
+	m := machine.Build(machine.Windows22H2)
+	b := m.Dump(machine.Full)
+	for _, c := range []struct {
+		opt     Options
+		process string
+		threads int
+	}{
+		{Options{}, "report.exe", 0},
+		{Options{Process: "acmesvc"}, "acmesvc.exe", 1},
+		{Options{Process: "LEGACY32.EXE"}, "legacy32.exe", 1},
+		{Options{Process: "0x5a8"}, "acmesvc.exe", 1},
+		{Options{Process: "1448"}, "acmesvc.exe", 1},
+		{Options{Process: fmt.Sprintf("%#x", m.Processes[0].EPROCESS)}, "System", len(m.Processes[0].Threads)},
+		{Options{Thread: ptrTo(uint32(0x22c8))}, "report.exe", 1},
+	} {
+		inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", b), c.opt)
+		if inc.Process.Name != c.process || c.threads != 0 && len(inc.Threads) != c.threads {
+			t.Errorf("%+v: process %q with %d threads, want %q with %d", c.opt, inc.Process.Name, len(inc.Threads), c.process, c.threads)
+		}
+		for i := range inc.Threads {
+			if th := &inc.Threads[i]; c.opt.Process == "" && c.opt.Thread == nil && th.KernelInfo.CPU < 0 && th.KernelInfo.PID != 0x1f30 {
+				t.Errorf("thread %x.%x is none of the process's and was not running", th.KernelInfo.PID, th.ID)
+			}
+		}
+	}
+	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", b), Options{Process: "nosuch"})
+	if len(inc.Threads) != 0 || len(inc.Errors) != 1 || inc.Errors[0].Code != dump.OutOfRange {
+		t.Errorf("no such process: %d threads, %v", len(inc.Threads), inc.Errors)
+	}
+}
+
+func ptrTo[T any](v T) *T { return &v }
+
+// TestFullKernelOnly: without user memory the kernel halves are whole, and the
+// user halves say where they begin.
+func TestFullKernelOnly(t *testing.T) {
+	m := machine.Build(machine.Windows22H2)
+	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.BitmapKernel)), Options{AllProcesses: true})
+	for _, p := range m.Processes {
+		for _, want := range p.Threads {
+			th := threadOf(t, inc, want.ID)
+			if want.Unreadable != "" || len(want.Kernel) == 0 {
+				continue
+			}
+			wantHalf(t, fmt.Sprintf("%x.%x", p.PID, want.ID), th.Kernel, want.Kernel)
+			if len(want.User) > 0 && (th.User == nil || len(th.User.Frames) == 0 || th.User.Frames[0].IP != want.User[0].PC) {
+				t.Errorf("%x.%x: user half %+v", p.PID, want.ID, th.User)
+			}
+		}
+	}
+	for _, e := range inc.Errors {
+		t.Errorf("damage: %v", e)
+	}
+}

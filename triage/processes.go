@@ -1,0 +1,253 @@
+package triage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/kdump"
+	"dumptriage/symbols"
+	"dumptriage/unwind"
+)
+
+// wholeSystem returns the reader of a dump that holds a whole system with its
+// processes, nil for any other.
+func (d *Dump) wholeSystem() *kdump.File {
+	if d == nil {
+		return nil
+	}
+	if k, ok := d.Source.(*kdump.File); ok && k.Full() {
+		return k
+	}
+	return nil
+}
+
+// Processes returns the processes of a kernel dump: all of a full one, else the
+// one that it holds. It is nil for user dumps.
+func (d *Dump) Processes() []dump.Process {
+	if k, ok := d.Source.(*kdump.File); ok {
+		return k.Processes()
+	}
+	return nil
+}
+
+// CommandLine returns the command line of a process of a full kernel dump, ""
+// when its memory is not in the dump.
+func (d *Dump) CommandLine(p *dump.Process) string {
+	if k := d.wholeSystem(); k != nil {
+		return k.CommandLine(p)
+	}
+	return p.CommandLine
+}
+
+// ProcessView returns the dump as one of its processes sees it: that process's
+// memory, modules and threads. Of dumps that hold one process it is the dump.
+func (d *Dump) ProcessView(p *dump.Process) dump.Source {
+	if k := d.wholeSystem(); k != nil {
+		return k.View(p)
+	}
+	return d.Source
+}
+
+// FindProcesses returns the processes that a user means by text: a name such as
+// notepad or notepad.exe in any case, a process id (decimal, or hexadecimal with
+// 0x), or the address of an EPROCESS.
+func (d *Dump) FindProcesses(text string) []*dump.Process {
+	all := d.Processes()
+	out := []*dump.Process{}
+	match := func(fits func(p *dump.Process) bool) []*dump.Process {
+		for i := range all {
+			if fits(&all[i]) {
+				out = append(out, &all[i])
+			}
+		}
+		return out
+	}
+	number := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(text), "0x"), "`", "")
+	if v, err := strconv.ParseUint(number, 16, 64); err == nil {
+		if got := match(func(p *dump.Process) bool { return v != 0 && p.EPROCESS == v }); len(got) > 0 {
+			return got
+		}
+	}
+	if v, err := strconv.ParseUint(text, 0, 32); err == nil {
+		if got := match(func(p *dump.Process) bool { return p.HasPID && uint64(p.PID) == v }); len(got) > 0 {
+			return got
+		}
+	}
+	const stored = 14 // the kernel keeps that many characters of a name
+	return match(func(p *dump.Process) bool {
+		name := strings.ToLower(text)
+		for _, want := range []string{name, name + ".exe"} {
+			if got := strings.ToLower(p.Name); got == want || len(got) >= stored && strings.HasPrefix(want, got) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// processByID returns the process with an id of a kernel dump.
+func (d *Dump) processByID(pid uint32) *dump.Process {
+	all := d.Processes()
+	for i := range all {
+		if all[i].HasPID && all[i].PID == pid {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// chooseProcess decides which processes of a full kernel dump the incident is
+// about: those that the options name, in a pair that of the user dump, else the
+// one whose thread stopped the system.
+func (a *analysis) chooseProcess() {
+	k := a.kernel.wholeSystem()
+	if k == nil {
+		return
+	}
+	a.views = map[uint64]*walker{}
+	switch {
+	case a.user != nil:
+		a.chosen = []*dump.Process{}
+		if p := a.kernel.processByID(a.inc.Process.PID); a.inc.Process.HasPID && p != nil {
+			a.chosen = append(a.chosen, p)
+		}
+	case a.opt.Process != "":
+		a.chosen = a.kernel.FindProcesses(a.opt.Process)
+		if len(a.chosen) == 0 {
+			a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "processes", "no process is called %q or has that id or address", a.opt.Process))
+		}
+		if len(a.chosen) == 1 {
+			a.inc.Process = *a.chosen[0]
+			a.inc.Process.CommandLine = k.CommandLine(a.chosen[0])
+		}
+	case a.opt.AllProcesses || a.opt.Thread != nil: // an id is a thread's of the whole system
+	default:
+		if p := k.Process(); p.EPROCESS != 0 {
+			a.chosen = []*dump.Process{p}
+		}
+	}
+}
+
+// chosenThreads leaves the threads of the chosen processes, and unless processes
+// were named those that ran on a processor: they are what the system did when it
+// stopped.
+func (a *analysis) chosenThreads(all []dump.Thread) []dump.Thread {
+	if a.kernel.wholeSystem() == nil || a.chosen == nil {
+		return all
+	}
+	running := a.user == nil && a.opt.Process == ""
+	var out []dump.Thread
+	for _, t := range all {
+		mine := slices.ContainsFunc(a.chosen, func(p *dump.Process) bool { return p.EPROCESS == t.Kernel.EPROCESS })
+		if mine || running && t.Kernel.CPU >= 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// userWalker returns the walker of a kernel thread's user half: in a full dump
+// that of its process's memory.
+func (a *analysis) userWalker(t *Thread) *walker {
+	k := a.kernel.wholeSystem()
+	if k == nil || t.KernelInfo == nil {
+		return a.kw
+	}
+	owner := t.KernelInfo.EPROCESS
+	if w := a.views[owner]; w != nil {
+		return w
+	}
+	all := k.Processes()
+	i := slices.IndexFunc(all, func(p dump.Process) bool { return p.EPROCESS == owner })
+	if i < 0 {
+		return a.kw
+	}
+	w := newWalker(newSpace(k.View(&all[i]), a.store), nil, a.opt.Frames, a.budget)
+	a.views[owner] = w
+	a.viewOrder = append(a.viewOrder, w)
+	return w
+}
+
+// tebStack reads the bounds of a thread's user stack from its TEB.
+func (w *walker) tebStack(teb uint64) (limit, base uint64) {
+	ptr := uint64(w.space.arch.PointerSize())
+	if teb == 0 {
+		return 0, 0
+	}
+	base, err1 := dump.ReadPointer(w.space.mem, w.space.arch, teb+ptr)
+	limit, err2 := dump.ReadPointer(w.space.mem, w.space.arch, teb+2*ptr)
+	if err1 != nil || err2 != nil || limit >= base {
+		return 0, 0
+	}
+	return limit, base
+}
+
+// inUserMode reports whether a thread of a kernel dump was running user code, so
+// that its registers are those of its user half.
+func (a *analysis) inUserMode(kt *dump.Thread) bool {
+	pc, ok := kt.Context.PC()
+	if !ok || a.kernel.wholeSystem() == nil {
+		return false
+	}
+	if a.kernel.System().Arch.PointerSize() == 4 {
+		return pc < 0x80000000
+	}
+	return pc>>47 == 0
+}
+
+// walkInUserMode walks a thread that has no kernel half: it was interrupted in
+// user mode.
+func (a *analysis) walkInUserMode(t *Thread) {
+	w := a.userWalker(t)
+	limit, base := w.tebStack(t.TEB)
+	t.User, t.Wow64 = w.halves(t, t.kernelThread.Context, unwind.Options{First: methodOf(t.kernelThread.ContextSource), StackLimit: limit, StackBase: base})
+	t.KernelNote = "it was running in user mode"
+}
+
+// viewModules returns the modules of the processes whose threads were walked,
+// each image once where several processes have it at one address.
+func (a *analysis) viewModules() []*Module {
+	var out []*Module
+	index := map[string]*Module{}
+	for _, w := range a.viewOrder {
+		for _, m := range w.space.mods {
+			key := fmt.Sprintf("%x/%x/%x/%s", m.Base, m.Size, m.TimeDateStamp, m.Path)
+			if seen := index[key]; seen != nil {
+				seen.UsedInStack = seen.UsedInStack || m.UsedInStack
+				seen.Named = seen.Named || m.Named
+				continue
+			}
+			index[key] = m
+			out = append(out, m)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y *Module) int { return cmp.Compare(x.Base, y.Base) })
+	return out
+}
+
+// addMissing adds images that were looked for in vain, each once though several
+// processes miss it.
+func (a *analysis) addMissing(missing []symbols.Missing, seen map[string]bool) {
+	for _, m := range missing {
+		key := fmt.Sprintf("%s/%x/%s", m.Key, m.Module.Base, m.Module.Path)
+		if !seen[key] || len(a.viewOrder) == 0 {
+			seen[key] = true
+			a.inc.Missing = append(a.inc.Missing, m)
+		}
+	}
+}
+
+// processOf returns the process of a kernel dump that a user dump may be of: in a
+// full dump the one with its id, else the only one.
+func processOf(kernel, user *Dump) *dump.Process {
+	if up := user.Process(); up.HasPID && kernel.wholeSystem() != nil {
+		if p := kernel.processByID(up.PID); p != nil {
+			return p
+		}
+	}
+	return kernel.Process()
+}
