@@ -109,6 +109,12 @@ func passive(r *rules.Rule) bool {
 	return r != nil && (r.Attrs["why"] == "machinery" || r.Attrs["why"] == "start")
 }
 
+// justCalled reports whether frame 1 is what a call pushed that got no further,
+// as it looks: a return to a bad address would look the same.
+func (j *judge) justCalled() bool {
+	return j.v.Access == Execute && j.v.Class.isAccess() && j.frames[1].SP == j.frames[0].SP+uint64(j.arch.PointerSize())
+}
+
 // confidence is that of the worst frame on the way to the blamed one, and no
 // more than the class allows: who trips over damage need not have done it.
 func (j *judge) confidence(b *Blame) string {
@@ -121,6 +127,10 @@ func (j *judge) confidence(b *Blame) string {
 	}
 	worst := high
 	for i := range j.frames[:b.Index+1] {
+		if i == 1 && !certain(&j.frames[1]) && j.justCalled() {
+			worst = medium
+			continue
+		}
 		switch j.frames[i].Trust {
 		case unwind.TrustContext, unwind.TrustCFI, unwind.TrustInline:
 		case unwind.TrustFramePointer:
