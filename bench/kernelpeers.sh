@@ -12,7 +12,7 @@ work=${1:-${TMPDIR:-/tmp}/dumptriage-kernelpeers}
 mkdir -p "$work/dumps"
 python=$work/venv/bin/python
 if [ ! -x "$python" ] || ! "$python" -c 'import kdmp_parser, volatility3' 2>/dev/null; then
-    { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q --disable-pip-version-check kdmp-parser==0.7.4 volatility3==2.28.2; } >"$work/install.log" 2>&1 || {
+    { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q --disable-pip-version-check --retries 1 --timeout 10 kdmp-parser==0.7.4 volatility3==2.28.2; } >"$work/install.log" 2>&1 || {
         echo "kernelpeers: kdmp-parser and volatility3 cannot be installed ($work/install.log): nothing compared" >&2
         exit 0
     }
