@@ -50,7 +50,7 @@ type arm64Entry struct{ begin, word uint32 }
 // HasARM64Table reports whether the image has an ARM64 exception directory of
 // which something can be read.
 func (im *Image) HasARM64Table() bool {
-	return im.h.id.Machine == machineARM64 && len(im.arm64Table().entries) > 0
+	return len(im.arm64Table().entries) > 0
 }
 
 func (im *Image) arm64Table() *arm64Table {
@@ -59,8 +59,8 @@ func (im *Image) arm64Table() *arm64Table {
 }
 
 func (im *Image) openARM64() {
-	t, d := &im.arm64, im.h.dirs[dirException]
-	if im.h.id.Machine != machineARM64 || d.rva == 0 || d.size < arm64EntryLen {
+	t, d := &im.arm64, im.tableOf(machineARM64)
+	if d.rva == 0 || d.size < arm64EntryLen {
 		return
 	}
 	size := min(d.size, im.layout.backed(d.rva), maxTable) &^ (arm64EntryLen - 1)
@@ -131,7 +131,7 @@ func (im *Image) LookupARM64(rva uint32) (fn ARM64Function, ok bool, err error) 
 		}
 	}
 	if t.gaps {
-		d := im.h.dirs[dirException]
+		d := im.tableOf(machineARM64)
 		return ARM64Function{}, false, withFile(tableError(dump.Truncated, d.rva, d.size, fmt.Sprintf("the part that may describe RVA %#x is missing", rva)), im.name)
 	}
 	return ARM64Function{}, false, nil

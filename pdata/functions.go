@@ -61,8 +61,8 @@ func (im *Image) table() *functionTable {
 // hasDirectory reports whether the image has an exception directory of x64's
 // layout; other machines' entries mean other things.
 func (im *Image) hasDirectory() bool {
-	d := im.h.dirs[dirException]
-	return im.h.id.Machine == machineAMD64 && d.rva != 0 && d.size >= functionSize
+	d := im.tableOf(machineAMD64)
+	return d.rva != 0 && d.size >= functionSize
 }
 
 // HasFunctionTable reports whether the image has an x64 exception directory of
@@ -72,7 +72,7 @@ func (im *Image) HasFunctionTable() bool {
 		return false
 	}
 	im.firstOnce.Do(func() {
-		d := im.h.dirs[dirException]
+		d := im.tableOf(machineAMD64)
 		b := make([]byte, functionSize)
 		_, err := im.layout.read(b, d.rva)
 		im.firstThere = err == nil && im.layout.backed(d.rva) >= functionSize
@@ -99,7 +99,7 @@ func (im *Image) openTable() {
 	if !im.hasDirectory() {
 		return
 	}
-	d := im.h.dirs[dirException]
+	d := im.tableOf(machineAMD64)
 	t.rva, t.size = d.rva, min(d.size, im.layout.backed(d.rva), maxTable)
 	if t.size < functionSize {
 		t.err = tableError(dump.OutOfRange, d.rva, min(d.size, maxTable), "lies outside the image")
@@ -221,7 +221,7 @@ func (im *Image) Lookup(rva uint32) (rf RuntimeFunction, ok bool, err error) {
 // through the chain of its unwind information; on ARM64, where nothing leads
 // from a part to its function, that part's begin.
 func (im *Image) FunctionStart(rva uint32) (begin uint32, ok bool) {
-	if im.h.id.Machine == machineARM64 {
+	if im.CodeArch(rva) == dump.ARM64 {
 		begin, _, ok = im.Extent(rva)
 		return begin, ok
 	}
@@ -236,7 +236,7 @@ func (im *Image) FunctionStart(rva uint32) (begin uint32, ok bool) {
 // function or a part of one. An indirect entry has its own range here, since
 // the one that it refers to may describe code elsewhere.
 func (im *Image) Extent(rva uint32) (begin, end uint32, ok bool) {
-	if im.h.id.Machine == machineARM64 {
+	if im.CodeArch(rva) == dump.ARM64 {
 		fn, ok, _ := im.LookupARM64(rva)
 		return fn.Begin, fn.End(), ok
 	}

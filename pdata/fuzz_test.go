@@ -11,7 +11,7 @@ import (
 )
 
 func seeds(f *testing.F) {
-	for _, name := range []string{"fixture.dll", "version2.dll"} {
+	for _, name := range []string{"fixture.dll", "version2.dll", "arm64ec/ec.dll"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			f.Fatal(err)
@@ -46,6 +46,16 @@ func exercise(t *testing.T, im *Image, rva uint32) {
 		checkError(t, err)
 		if s, ok := im.NearestExport(at); ok && (s.RVA > at || s.Name == "" || !im.Executable(s.RVA)) {
 			t.Errorf("NearestExport(%#x) = %v", at, s)
+		}
+		fn, ok, err := im.LookupARM64(at)
+		checkError(t, err)
+		if ok && at-fn.Begin >= fn.Length {
+			t.Errorf("LookupARM64(%#x) = %+v", at, fn)
+		}
+		_, err = im.ARM64Info(fn)
+		checkError(t, err)
+		if a := im.CodeArch(at); !im.Hybrid() && a != dump.ArchOfMachine(im.Identity().Machine) {
+			t.Errorf("CodeArch(%#x) = %s in an image of one machine", at, a)
 		}
 		b := make([]byte, 300)
 		if n, err := im.ReadRVA(b, at); (n == len(b)) != (err == nil) {
@@ -100,6 +110,10 @@ func FuzzOpenMapped(f *testing.F) {
 		if checkError(t, err); err == nil {
 			exercise(t, im, rva)
 		}
+		if im, err = OpenHeaderless(mem, base, uint32(len(b)), rva, uint32(holes>>32), "fuzz"); err == nil {
+			exercise(t, im, rva)
+		}
+		checkError(t, err)
 	})
 }
 

@@ -14,6 +14,8 @@ const (
 	dirException = 3
 	dirDebug     = 6
 	numDirs      = 16
+
+	dirLoadConfig = 10
 )
 
 const (

@@ -31,6 +31,9 @@ type Image struct {
 	arm64     arm64Table
 	arm64Once sync.Once
 
+	chpe       *hybrid // nil in images of one machine's code
+	hybridOnce sync.Once
+
 	infos atomic.Pointer[infoCache]
 
 	exports     exportIndex

@@ -165,3 +165,25 @@ func TestInvertedTableNeedsItsOwner(t *testing.T) {
 		t.Errorf("found without ntdll; missing %v", s.missing)
 	}
 }
+
+// Whatever the table and the image it leads to hold, there is no panic, and what
+// is found is where no module is.
+func FuzzInvertedTable(f *testing.F) {
+	f.Add(uint32(2), uint32(512), entryOf(hiddenImage()), []byte{0, 0x10, 0, 0, 0x40, 0x10, 0, 0, 0, 0x20, 0, 0})
+	f.Add(uint32(3), uint32(3), moved(entryOf(hiddenImage()), ntdllVA-0x8000), []byte{})
+	f.Fuzz(func(t *testing.T, count, most uint32, entry, code []byte) {
+		m, s := invertedScene(count, most, nil, append(append([]byte(nil), entry...), make([]byte, 24)...)[:24])
+		copy(m[hiddenVA+0x2000], code)
+		if len(code)&1 != 0 {
+			delete(m, hiddenVA)
+		}
+		for _, va := range []uint64{hiddenVA + 0x1010, ntdllVA + 0x1000, ntdllVA - 0x1000, 0} {
+			s.find(va)
+		}
+		for _, u := range s.mods {
+			if im := s.images[u]; u.Unlisted && (im == nil || u.Base < ntdllVA+0x8000 && u.End() > ntdllVA) {
+				t.Errorf("%+v", u.Module)
+			}
+		}
+	})
+}

@@ -43,6 +43,8 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 	}
 	var stop Stop
 	switch {
+	case s.kind == siteOther:
+		return w.stepOther(regs, f, opt)
 	case f.exact() && w.nullCall(s, opt):
 		return w.stepNullCall(regs, f, opt)
 	case s.kind == sitePdata && s.coarse && f.exact() && w.beforeFrame(s):

@@ -44,6 +44,8 @@ func (w *Walker) stepARM64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 	switch {
 	case f.exact() && s.notCode() && !s.inModule():
 		return w.stepWildARM64(regs, f, opt)
+	case s.kind == siteOther:
+		return w.stepOther(regs, f, opt)
 	case s.kind == sitePdata:
 		var t arm64Target
 		saved := *regs
@@ -59,7 +61,7 @@ func (w *Walker) stepARM64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		}
 		stop = Stop{StopNoUnwindData, fmt.Sprintf("%s: no function table entry covers %#x, and it is no leaf function's", w.name(w.site(f.Lookup)), f.Lookup)}
 	default:
-		stop = w.lackARM64(s)
+		stop = w.lack(s)
 		if kind := s.kind; kind == siteNoImage || kind == siteNoTable {
 			if t, ok := w.byCFIARM64(regs, f, opt); ok {
 				return w.landARM64(regs, f, t)
@@ -72,6 +74,10 @@ func (w *Walker) stepARM64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 // resolveARM64 finds out which rule serves the site.
 func (w *Walker) resolveARM64(s *site) {
 	if s.kind != siteUnresolved {
+		return
+	}
+	if s.image != nil && s.exec && w.otherCode(s) {
+		s.kind = siteOther
 		return
 	}
 	t, ok := s.image.(arm64Table)
@@ -100,16 +106,6 @@ func (w *Walker) resolveARM64(s *site) {
 	if err != nil {
 		s.kind, s.err = siteBad, err
 	}
-}
-
-// lackARM64 is lack, with the case of a process that runs x64 code too.
-func (w *Walker) lackARM64(s *site) Stop {
-	if im, ok := s.image.(*pdata.Image); ok && s.kind == siteNoTable {
-		if arch := dump.ArchOfMachine(im.Identity().Machine); arch == dump.AMD64 {
-			return Stop{StopNoUnwindData, w.name(s) + ": x64 or ARM64EC code, which is not unwound in an ARM64 process"}
-		}
-	}
-	return w.lack(s)
 }
 
 // leafARM64 is the rule for functions without an entry: they change no preserved
@@ -146,7 +142,7 @@ func (w *Walker) checkARM64(t arm64Target, f *Frame, opt *Options) Stop {
 		return Stop{StopNoProgress, fmt.Sprintf("the caller's sp %#x would lie beyond the stack's base %#x", t.sp, opt.StackBase)}
 	case t.ip == 0:
 		return Stop{}
-	case !w.plausible(t.ip, opt) || t.ip%arm64Word != 0:
+	case !w.plausible(t.ip, opt) || t.ip%arm64Word != 0 && w.callLength(t.ip) == arm64Word:
 		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address %#x is no code address", t.ip)}
 	}
 	if w.site(t.ip - arm64Word).notCode() {

@@ -86,10 +86,11 @@ func (w *Walker) scanARM64(regs *dump.Registers, f *Frame, opt *Options, why Sto
 
 // candidateARM64 is candidate for ARM64 code.
 func (w *Walker) candidateARM64(v uint64, opt *Options) proof {
-	if !w.plausible(v, opt) || v%arm64Word != 0 || (opt.bounded() && v >= opt.StackLimit && v < opt.StackBase) {
+	length := w.callLength(v)
+	if !w.plausible(v, opt) || v%length != 0 || (opt.bounded() && v >= opt.StackLimit && v < opt.StackBase) {
 		return proofNo
 	}
-	s := w.site(v - arm64Word)
+	s := w.site(v - length)
 	if s.notCode() || s.inHeaders() || !s.inModule() && !s.exec {
 		return proofNo
 	}

@@ -30,7 +30,7 @@ func (w *Walker) callBefore(s *site, ret uint64) proof {
 }
 
 func (w *Walker) findCall(s *site, ret uint64) proof {
-	if w.arch == dump.ARM64 {
+	if s.arch == dump.ARM64 {
 		return w.findCallARM64(s, ret)
 	}
 	for n := longestCall; n >= shortestCall; n-- {
@@ -38,7 +38,7 @@ func (w *Walker) findCall(s *site, ret uint64) proof {
 		if w.readCode(b, s, ret-uint64(n)) < n {
 			continue
 		}
-		if endsInCall(b, w.arch) {
+		if endsInCall(b, s.arch) {
 			return proofYes
 		}
 		if n >= 5 { // the forms up to five bytes are nearly all there are

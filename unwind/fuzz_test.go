@@ -69,7 +69,7 @@ func checkStack(t *testing.T, st Stack, arch dump.Arch) {
 		if i == 0 || f.Method == MethodMachineFrame {
 			continue
 		}
-		if f.SP <= st.Frames[i-1].SP || f.Lookup == f.IP {
+		if f.SP < st.Frames[i-1].SP || f.SP == st.Frames[i-1].SP && (i > 1 || arch != dump.ARM64) || f.Lookup == f.IP {
 			t.Errorf("frame %d makes no progress: %+v after %+v", i, f, st.Frames[i-1])
 		}
 		if (f.Trust == TrustScan || f.Trust == TrustFramePointer) && arch == dump.AMD64 && f.Detail == "" {
@@ -93,5 +93,30 @@ func FuzzEpilog(f *testing.F) {
 		}
 		endsInCall(code[:min(len(code), longestCall)], dump.AMD64)
 		endsInCall(code[:min(len(code), longestCall)], dump.X86)
+	})
+}
+
+// FuzzHybrid walks random stacks of a process with code of two machines.
+func FuzzHybrid(f *testing.F) {
+	f.Add([]byte{0x81, 0x0a, 4, 8}, uint16(0x200c), true)
+	f.Add([]byte{0x11, 0x22, 0x40, 0xe1}, uint16(0x1004), false)
+	s := newECSpace(f)
+	f.Fuzz(func(t *testing.T, stack []byte, rip uint16, arm bool) {
+		arch := dump.AMD64
+		if arm {
+			arch = dump.ARM64
+		}
+		clear(s.bytesAt[stackLow])
+		for i := uint64(0); i < 0x100 && len(stack) > 0; i++ {
+			b := uint64(stack[i%uint64(len(stack))])
+			s.poke(stackLow+0x100+8*i, []uint64{ecBase + 0x1000 + b*4, stackLow + 0x100 + b*32, b, ecBase + 0x2000 + b}[b&3])
+		}
+		r := dump.Registers{Arch: arch}
+		r.SetPC(ecBase + uint64(rip))
+		r.SetSP(stackLow + 0x100)
+		r.Set(arch.FPReg(), stackLow+0x200)
+		opt := stackBounds
+		opt.MaxFrames = 200
+		checkStack(t, New(s, arch).Walk(r, opt), arch)
 	})
 }

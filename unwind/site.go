@@ -26,6 +26,7 @@ const (
 	siteLeaf                // in code that no entry of the table covers
 	sitePdata               // covered, and its unwind data compiled
 	siteBad                 // covered, but its unwind data makes no sense
+	siteOther               // code of the other machine in an image of two
 )
 
 // site is what is known of one code address. It is filled step by step, as
@@ -34,6 +35,7 @@ type site struct {
 	addr      uint64
 	valid     bool
 	exec      bool
+	arch      dump.Arch // of the code
 	execKnown bool
 	kind      siteKind
 	call      proof
@@ -63,12 +65,13 @@ func (w *Walker) site(addr uint64) *site {
 }
 
 func (w *Walker) locate(s *site, addr uint64) {
-	*s = site{addr: addr, valid: true, method: MethodPdata, rule: rule{ops: s.rule.ops[:0]}, arm64: s.arm64[:0]}
+	*s = site{addr: addr, valid: true, arch: w.arch, method: MethodPdata, rule: rule{ops: s.rule.ops[:0]}, arm64: s.arm64[:0]}
 	if s.image, s.base = w.find(addr); s.image != nil && (addr < s.base || addr-s.base > 0xffffffff) {
 		s.image = nil
 	}
 	if s.image != nil {
 		s.exec, s.execKnown = s.image.Executable(uint32(addr-s.base)), true
+		s.arch = w.codeArch(s.image, uint32(addr-s.base))
 		return
 	}
 	s.module, _ = w.space.Module(addr)
@@ -117,6 +120,9 @@ func (w *Walker) resolve(s *site) {
 		s.kind = siteNotCode
 	case !s.image.HasFunctionTable():
 		s.kind = siteNoTable
+		if w.otherCode(s) {
+			s.kind = siteOther
+		}
 	default:
 		w.resolveTable(s)
 	}
@@ -127,6 +133,8 @@ func (w *Walker) resolveTable(s *site) {
 	switch {
 	case err != nil:
 		s.kind, s.err = siteNoTable, err
+	case !ok && w.otherCode(s):
+		s.kind = siteOther
 	case !ok:
 		s.kind = siteLeaf
 	default:

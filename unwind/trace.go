@@ -102,6 +102,7 @@ var siteText = [...]string{
 	siteLeaf:    "in code that no entry of the function table covers: a leaf",
 	sitePdata:   "covered by an entry of the function table",
 	siteBad:     "covered by an entry whose unwind data cannot be used",
+	siteOther:   "code of the other machine that an ARM64 process runs",
 }
 
 // noteSite notes what is known of the code address.

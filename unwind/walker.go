@@ -75,7 +75,8 @@ type Walker struct {
 	effort   int // what is left of reentryEffort in this walk
 	settling int // steps until a searched frame register is beyond doubt
 	seam     seam
-	trace    *trace // nil when nobody wants to know
+	trace    *trace  // nil when nobody wants to know
+	twin     *Walker // of the other machine's code, nil until there is some
 
 	dispatchers DispatcherSpace // nil when the space is none
 
@@ -218,11 +219,7 @@ func (w *Walker) caller(regs *dump.Registers, f *Frame, ip, sp uint64, trust Tru
 	regs.ForgetVolatile()
 	regs.SetPC(ip)
 	regs.SetSP(sp)
-	back := uint64(1)
-	if w.arch == dump.ARM64 {
-		back = 4
-	}
-	*f = Frame{IP: ip, Lookup: ip - back, SP: sp, Trust: trust, Method: method, Detail: detail}
+	*f = Frame{IP: ip, Lookup: ip - w.callLength(ip), SP: sp, Trust: trust, Method: method, Detail: detail}
 	f.FP, f.HasFP = regs.Get(w.arch.FPReg())
 }
 
