@@ -24,6 +24,7 @@ type FrameRecord struct {
 	Kind      FrameKind
 	Source    string // "FrameData", "FPO_DATA", "STACK WIN", "STACK CFI"
 	RVA       uint32 // of the code that the record is for
+	Size      uint32 // of the code
 	Function  uint32 // where the function begins, 0 when not known
 	Locals    uint32
 	Params    uint32 // arguments on the stack
@@ -51,7 +52,7 @@ func (p PDB) Frames(rva uint32) []FrameRecord {
 		if !ok {
 			continue
 		}
-		r := FrameRecord{Source: "FrameData", RVA: d.RVA, Locals: d.LocalSize, Params: d.ParamSize, SavedRegs: d.SavedRegsSize,
+		r := FrameRecord{Source: "FrameData", RVA: d.RVA, Size: d.Size, Locals: d.LocalSize, Params: d.ParamSize, SavedRegs: d.SavedRegsSize,
 			Prolog: d.PrologSize, UsesEBP: d.UsesEBP, Program: d.Program, Function: p.functionStart(rva, d)}
 		if d.FPO != pdb.FPONone {
 			r.Source = "FPO_DATA"
@@ -98,7 +99,7 @@ func (s Sym) Frames(rva uint32) []FrameRecord {
 		out = append(out, r)
 	}
 	for _, w := range s.WinFrames(rva) {
-		r := FrameRecord{Kind: FrameProgram, Source: "STACK WIN", RVA: w.RVA, Locals: w.Locals, Params: w.Parameters, SavedRegs: w.Saved,
+		r := FrameRecord{Kind: FrameProgram, Source: "STACK WIN", RVA: w.RVA, Size: w.Size, Locals: w.Locals, Params: w.Parameters, SavedRegs: w.Saved,
 			Prolog: w.Prolog, UsesEBP: w.AllocatesEBP, Program: w.Program}
 		if w.Program == "" {
 			r.Kind = FrameFPO

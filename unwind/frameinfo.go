@@ -26,6 +26,7 @@ type FrameRecord struct {
 	Source    string // what people know the record by: "FrameData", "STACK CFI"
 	Module    string // base name of the module
 	Begin     uint64 // of the code that the record is for
+	End       uint64 // behind it, 0 when not known
 	RVA       uint32 // the same in its image
 	Function  uint64 // where the function begins, 0 when not known
 	Locals    uint32 // of local variables

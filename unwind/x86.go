@@ -156,9 +156,9 @@ func (w *Walker) frameless86(f *Frame, opt *Options) (guess, bool) {
 		}
 	case !f.exact():
 		return guess{}, false
-	case bytes.HasPrefix(b, prologue86) || bytes.HasPrefix(b, hotpatch86):
+	case begins86(b):
 		g.detail = "at the function's entry"
-	case bytes.HasSuffix(before, prologue86[:1]) && bytes.HasPrefix(b, prologue86[1:]):
+	case bytes.HasSuffix(before, prologue86[:1]) && (bytes.HasPrefix(b, prologue86[1:]) || bytes.HasPrefix(b, prologueGNU86[1:])):
 		g.detail = "in the function's prologue"
 		if g.fp, g.hasFP = w.word(f.SP); !g.hasFP {
 			return guess{}, false
@@ -176,9 +176,15 @@ func (w *Walker) frameless86(f *Frame, opt *Options) (guess, bool) {
 }
 
 var (
-	prologue86 = []byte{0x55, 0x8b, 0xec}             // push ebp; mov ebp, esp
-	hotpatch86 = []byte{0x8b, 0xff, 0x55, 0x8b, 0xec} // mov edi, edi before it
+	prologue86    = []byte{0x55, 0x8b, 0xec}             // push ebp; mov ebp, esp
+	prologueGNU86 = []byte{0x55, 0x89, 0xe5}             // the same, as other assemblers encode it
+	hotpatch86    = []byte{0x8b, 0xff, 0x55, 0x8b, 0xec} // mov edi, edi before it
 )
+
+// begins86 reports whether code begins with the customary first instructions.
+func begins86(code []byte) bool {
+	return bytes.HasPrefix(code, prologue86) || bytes.HasPrefix(code, prologueGNU86) || bytes.HasPrefix(code, hotpatch86)
+}
 
 // popReturn86 takes the return address at va, and drop bytes besides.
 func (w *Walker) popReturn86(g guess, va, drop uint64, opt *Options) (guess, bool) {

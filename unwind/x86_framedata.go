@@ -67,6 +67,10 @@ func (w *Walker) land86(r *compiledRecord, regs *dump.Registers, f *Frame, opt *
 		to.regs, to.detail = *regs, to.detail+", at the function's first instruction"
 		to.ip, _ = w.word(f.SP)
 		to.sp = f.SP + 4
+	case w.lastByte86(r, f):
+		to.regs, to.detail = *regs, to.detail+", at the function's last byte, its return"
+		to.ip, _ = w.word(f.SP)
+		to.sp = f.SP + 4
 	case !r.holds(f):
 		why = "the code here is the function's prologue, for which it does not hold"
 	default:
@@ -86,6 +90,16 @@ func (r *compiledRecord) holds(f *Frame) bool {
 		return true
 	}
 	return off == 0 && r.Begin != r.Function
+}
+
+// lastByte86 reports whether a frame whose code is not at hand stands at the last
+// byte of its function. A return is the only instruction that can be there.
+func (w *Walker) lastByte86(r *compiledRecord, f *Frame) bool {
+	if !f.exact() || f.IP+1 != r.End || w.readCode(w.code[:1], w.site(f.IP), f.IP) != 0 {
+		return false
+	}
+	ip, ok := w.word(f.SP)
+	return ok && w.recorded86(ip)
 }
 
 // runRecord86 runs a record's program, or what stands for one.
@@ -251,8 +265,8 @@ func (w *Walker) params86(f *Frame) uint64 {
 // should lie above the arguments of what it called, its locals and its saved
 // registers; above the latter two alone where the arguments are part of the
 // locals; or, where more has been pushed, near above. A call to this very
-// function is the best proof; where no code is at hand, a word elsewhere than
-// expected must at least be in code that debug information knows. how says what was searched, "" when nothing was.
+// function is the best proof; where no code is at hand, one in code that debug
+// information knows is better than any, and elsewhere than expected a must. how says what was searched, "" when nothing was.
 func (w *Walker) searchReturn86(r *compiledRecord, f *Frame, args uint64, opt *Options) (at uint64, how string, ok bool) {
 	low := f.SP + uint64(r.Locals) + uint64(r.SavedRegs)
 	expected := low + args
@@ -279,10 +293,12 @@ func (w *Walker) searchReturn86(r *compiledRecord, f *Frame, args uint64, opt *O
 		return expected, "", true
 	case nearest != 0:
 		return nearest, searchText(nearest, expected, low), true
-	case first == proofUnknown:
+	case first == proofUnknown && w.recorded86(w.at(expected)):
 		return expected, "", true
 	case unproven != 0:
 		return unproven, searchText(unproven, expected, low), true
+	case first == proofUnknown:
+		return expected, "nothing tells the return address from data", true
 	}
 	return 0, "", false
 }

@@ -192,6 +192,22 @@ func TestFrameDataSearchWithoutCode(t *testing.T) {
 	}
 }
 
+// An argument that was pushed may point to data of a module: where nothing tells
+// it from a return address, the frame is a guess.
+func TestFrameDataPushedPointer(t *testing.T) {
+	for known, want := range map[bool]uint64{true: ret86, false: exeBase + 0x4780} {
+		s := record86(FrameRecord{Kind: FrameFPO})
+		s.image = nil
+		if known {
+			s.records = append(s.records, sized{FrameRecord{Source: "FrameData", Begin: exeBase + 0x1500, Function: exeBase + 0x1500}, exeBase + 0x1600})
+		}
+		s.poke32(esp0, exeBase+0x4780, ret86)
+		if f, _, stop, ok := s.step(regs86(exeBase+0x1320, esp0, 0)); !ok || f.IP != want || f.Trust != TrustCFIScan {
+			t.Errorf("%v: %+v %+v", known, f, stop)
+		}
+	}
+}
+
 // An aligned frame has no fixed size: its return address is above the saved ebp.
 func TestFrameDataAligned(t *testing.T) {
 	s := record86(FrameRecord{Program: "$T1 .raSearch = $T0 $T1 4 - 8 @ = $ebp $T1 4 - ^ = $eip $T1 ^ = $esp $T1 4 + = $ebx $T0 4 - ^ =", Locals: 8, SavedRegs: 4})
@@ -359,6 +375,21 @@ func TestFrameDataEnd(t *testing.T) {
 		f, _, stop, ok := s.step(regs86(exeBase+0x1320, c.esp, 0x1c))
 		if c.end && (ok || stop.Reason != StopEndOfStack) || !c.end && (!ok || f.IP != ret86 || f.Method != MethodScan) {
 			t.Errorf("%s: %+v %+v", name, f, stop)
+		}
+	}
+}
+
+// Where the code is not at hand a frame at its function's last byte stands at the
+// return, ebp restored already.
+func TestFrameDataLastByte(t *testing.T) {
+	for eip, want := range map[uint64]uint64{0x13ff: ret86, 0x13fe: exeBase + 0x1760} {
+		s := record86(FrameRecord{Program: "$T0 $ebp = $eip $T0 4 + ^ = $ebp $T0 ^ = $esp $T0 8 + =", End: exeBase + 0x1400})
+		s.image = nil
+		s.records = append(s.records, sized{FrameRecord{Begin: exeBase + 0x1500, Function: exeBase + 0x1500}, exeBase + 0x1800})
+		s.poke32(esp0, ret86)
+		s.poke32(esp0+0x20, esp0+0x80, exeBase+0x1760)
+		if f, _, stop, ok := s.step(regs86(exeBase+eip, esp0, esp0+0x20)); !ok || f.IP != want || f.Trust != TrustCFI {
+			t.Errorf("%#x: %+v %+v", eip, f, stop)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package unwind
 
 import (
-	"bytes"
 	"fmt"
 
 	"dumptriage/pdata"
@@ -147,7 +146,7 @@ func startsFunction(code []byte, i int, at uint64) bool {
 		return false
 	}
 	c := code[i:]
-	if bytes.HasPrefix(c, prologue86) || bytes.HasPrefix(c, hotpatch86) {
+	if begins86(c) {
 		return true
 	}
 	if at%startAlign != 0 || len(c) < 2 {

@@ -117,6 +117,8 @@ func TestFrameless86(t *testing.T) {
 		"at entry: push ebp; mov ebp, esp":          {[]byte{0x55, 0x8b, 0xec}, 0x1300, 0, 4, outer},
 		"at entry with mov edi, edi":                {[]byte{0x8b, 0xff, 0x55, 0x8b, 0xec}, 0x1300, 0, 4, outer},
 		"after mov edi, edi":                        {[]byte{0x8b, 0xff, 0x55, 0x8b, 0xec}, 0x1302, 0, 4, outer},
+		"at entry, as GCC has it":                   {[]byte{0x55, 0x89, 0xe5}, 0x1300, 0, 4, outer},
+		"after GCC's push ebp":                      {[]byte{0x55, 0x89, 0xe5}, 0x1301, 4, 8, esp0 + 0x200},
 		"after push ebp: the saved ebp is at [esp]": {[]byte{0x55, 0x8b, 0xec}, 0x1301, 4, 8, esp0 + 0x200},
 		"at ret":                         {[]byte{0xc3}, 0x1300, 0, 4, outer},
 		"at ret 8: its arguments go too": {[]byte{0xc2, 8, 0}, 0x1300, 0, 12, outer},
