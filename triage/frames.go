@@ -20,7 +20,7 @@ func (s *space) FrameRecords(va uint64) []unwind.FrameRecord {
 	var out []unwind.FrameRecord
 	for _, r := range d.Frames(rva) {
 		u := unwind.FrameRecord{Kind: frameKinds[r.Kind], Source: r.Source, Module: m.Name(), Begin: m.Base + uint64(r.RVA), RVA: r.RVA,
-			End: m.Base + uint64(r.RVA) + uint64(r.Size),
+			End:    m.Base + uint64(r.RVA) + uint64(r.Size),
 			Locals: r.Locals, Params: r.Params, SavedRegs: r.SavedRegs, Prolog: r.Prolog, UsesEBP: r.UsesEBP, Program: r.Program}
 		if r.Function != 0 {
 			u.Function = m.Base + uint64(r.Function)

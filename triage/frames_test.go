@@ -1,11 +1,17 @@
 package triage
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"dumptriage/dump"
 	"dumptriage/fixtures"
+	"dumptriage/internal/corpus"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
 )
@@ -74,5 +80,36 @@ func TestFrameRecordsCFI(t *testing.T) {
 	}
 	if f := h.Frames[1]; f.IP != 0x401060 || f.SP != 0x10020 || f.Method != unwind.MethodSymCFI || f.Trust != unwind.TrustCFI || f.Name.Function != "outer" || f.Detail != "by STACK CFI at App.exe+0x1000" {
 		t.Errorf("%+v", f)
+	}
+}
+
+// The peer's answer with the same symbol files: eip, esp and ebp of every frame.
+func TestFrameRecordsAgainstBreakpad(t *testing.T) {
+	dir := corpus.Need(t, "user/A03-breakpad-minidump2-x86")
+	file, err := os.ReadFile(filepath.Join(dir, "minidump2.dmp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "minidump2.stackwalk.out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inc := analyze(t, openBytes(t, "minidump2.dmp", file), nil, Options{Images: []string{dir}})
+	frames := inc.Threads[inc.Crashing].User.Frames
+	peer := regexp.MustCompile(`eip = 0x(\w+)\s+esp = 0x(\w+)\s+ebp = 0x(\w+)`).FindAllStringSubmatch(string(text), -1)
+	if len(peer) < 4 || len(frames) != 4 {
+		t.Fatalf("%d frames, the peer has %d", len(frames), len(peer))
+	}
+	for i, f := range frames {
+		got := []string{fmt.Sprintf("%08x", f.IP), fmt.Sprintf("%08x", f.SP), fmt.Sprintf("%08x", f.FP)}
+		if !slices.Equal(got, peer[i][1:]) || i > 0 && f.Trust != unwind.TrustCFI {
+			t.Errorf("frame %d: %v (%v), the peer has %v", i, got, f.Trust, peer[i][1:])
+		}
+	}
+	// Where the exception handler stood: HandleException's frame is 8 bytes above
+	// where WriteMinidumpOnHandlerThread's FPO record puts it, and says so.
+	h := inc.Threads[inc.Crashing].Handler.Frames
+	if len(h) < 4 || !strings.HasSuffix(h[3].Name.Function, "HandleException") || h[3].Trust != unwind.TrustCFIScan {
+		t.Errorf("%+v", h)
 	}
 }
