@@ -309,7 +309,9 @@ func (t *text) verdict(inc *triage.Incident, opt Options) {
 		t.crashVerdict(inc, v.Crash, opt)
 		return
 	}
-	t.fact(opt, "", "Blame", joinWith(", ", a.Blame, confidence(a.Confidence)))
+	if a.Blame != "" {
+		t.fact(opt, "", "Blame", joinWith(", ", a.Blame, confidence(a.Confidence)))
+	}
 }
 
 func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options) {

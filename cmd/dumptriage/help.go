@@ -13,6 +13,7 @@ const about = "Reads user minidumps and kernel dumps, unwinds every thread with 
 	"FILES may be compressed (.zst, .gz, .zip, .cab); - is standard input."
 
 var examples = []struct{ command, does string }{
+	{"dumptriage triage app.dmp", "what happened, who is to blame, what to do next"},
 	{"dumptriage stacks app.dmp", "every stack of a dump; app.Kernel.dmp beside it is used too"},
 	{"dumptriage stacks app.dmp app.Kernel.dmp", "both halves of every stack"},
 	{"dumptriage stacks app.dmp --images C_Windows/", "unwind with the images in a folder"},

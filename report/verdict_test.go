@@ -1,0 +1,82 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+	"dumptriage/triage/crash"
+)
+
+// Every class, inconsistency, kind of target and next step has words.
+func TestEveryClassHasWords(t *testing.T) {
+	for file, check := range map[string]func(name string) bool{
+		"class.go": func(name string) bool {
+			_, access := accessWords[crash.Class(name)]
+			return access || crashWords[crash.Class(name)] != ""
+		},
+		"inconsistent.go": func(name string) bool { return inconsistencyWords[crash.Inconsistency(name)] != "" },
+		"next.go":         func(name string) bool { return nextWords[crash.NextKind(name)] != "" },
+		"target.go": func(name string) bool {
+			_, ok := targetKinds[crash.TargetKind(name)]
+			return ok || name == "module" || name == "stack"
+		},
+	} {
+		src, err := os.ReadFile(filepath.Join("..", "triage", "crash", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile(`(?m)^\t\w+ +(?:Class|Inconsistency|NextKind|TargetKind) += "(\w*)"`).FindAllStringSubmatch(string(src), -1)
+		if len(names) < 5 {
+			t.Errorf("%s: only %d names found", file, len(names))
+		}
+		for _, m := range names {
+			if !check(m[1]) {
+				t.Errorf("%s: no words for %q", file, m[1])
+			}
+		}
+	}
+}
+
+func TestCrashReason(t *testing.T) {
+	gone := &triage.UnloadedHit{Module: &dump.Module{Path: `C:\demo\plugin.dll`}, Offset: 0x1230}
+	exception := dump.Exception{Code: 0xe0001234}
+	for _, c := range []struct {
+		v    crash.Verdict
+		want string
+	}{
+		{crash.Verdict{Class: crash.NullPointer, Access: crash.Read, HasAddress: true}, "read through a null pointer"},
+		{crash.Verdict{Class: crash.NullPointer, Access: crash.Write, HasAddress: true, Address: 0x45}, "write through a null pointer at offset 0x45"},
+		{crash.Verdict{Class: crash.NullPointer, Access: crash.Read, HasAddress: true, Address: ^uint64(7)}, "read through a null pointer at offset -0x8"},
+		{crash.Verdict{Class: crash.NullPointer, Access: crash.Execute, HasAddress: true}, "call through a null pointer"},
+		{crash.Verdict{Class: crash.NonCanonical, Access: crash.Read, HasAddress: true, Address: ^uint64(0)}, "read of a non-canonical address that is not known"},
+		{crash.Verdict{Class: crash.WildPointer, Access: crash.Write, HasAddress: true, Address: 0x1234500000}, "write to unmapped memory, 00000012`34500000"},
+		{crash.Verdict{Class: crash.UnloadedModule, Access: crash.Execute, HasAddress: true, Address: 0x10001230, Target: &crash.Target{Unloaded: gone}}, "execution of a module that had been unloaded: plugin.dll+0x1230"},
+		{crash.Verdict{Class: crash.WildPointer}, "access of unmapped memory"},
+		{crash.Verdict{Class: crash.RaisedException}, "exception that the program raised itself: 0xe0001234"},
+		{crash.Verdict{Class: crash.CxxException, Thrown: &crash.Thrown{Types: []string{"app::E", "std::exception"}, Message: "no\x1b[2J way"}}, `C++ exception: app::E "no\x1b[2J way"`},
+		{crash.Verdict{Class: crash.CLRException, Thrown: &crash.Thrown{HResult: 0x80004003, HasHR: true}}, ".NET exception: 0x80004003, NullReferenceException"},
+		{crash.Verdict{Class: crash.InPageError, Access: crash.Read, HasAddress: true, Address: 0x10, HasStatus: true, Status: 0xc000009c},
+			"the file behind mapped memory could not be read, read of 00000000`00000010, STATUS_DEVICE_DATA_ERROR"},
+		{crash.Verdict{Class: crash.StackOverflow, Recursion: &crash.Recursion{Frames: 1, Rounds: 1024, AtLeast: true, Estimate: 4064}},
+			"stack overflow, 1 frame repeated at least 1024 times (about 4064 by the size of the stack)"},
+	} {
+		inc := &triage.Incident{Crash: &triage.Crash{Exception: exception}}
+		if got := crashReason(inc, &c.v, dump.AMD64); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	if got := cut("äöü", 3); got != "äöü" {
+		t.Error(got)
+	}
+	if got := cut(strings.Repeat("ä", 10), 4); got != "ääää..." {
+		t.Error(got)
+	}
+}
