@@ -233,7 +233,7 @@ type ThreadTimes struct {
 	ExitStatus       uint32
 	DumpFlags        uint32
 	DumpError        uint32
-	HasExit, HasInfo bool
+	HasExit, HasInfo bool // HasInfo: Kernel and User are known, be they zero
 }
 
 // KernelThread is what a kernel dump's ETHREAD says of a thread.
@@ -253,6 +253,7 @@ type KernelThread struct {
 	// is none. User holds the user-mode registers it proves.
 	TrapFrame     uint64
 	TrapFrameRule string // how TrapFrame was found
+	Idle          bool   // a processor's idle thread, whose ids are 0
 	Interrupted   bool   // TrapFrame is of an interrupt or exception, no system service
 	User          Registers
 	Live          bool // captured inside the thread by the live triage writer

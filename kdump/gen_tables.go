@@ -69,7 +69,7 @@ var offsetTables = []struct {
 	columns             int
 }{
 	{"nt_offsets.tsv", "offsetRows", "offsetRow", 18},
-	{"nt_lists.tsv", "listRows", "listRow", 15},
+	{"nt_lists.tsv", "listRows", "listRow", 16},
 }
 
 func offsets() error {

@@ -38,6 +38,8 @@ type pageMap interface {
 	runs() iter.Seq[pageRun]
 	// count returns how many pages the map names.
 	count() uint64
+	// first returns the file offset of the first page stored.
+	first() int64
 	// beyond returns how many of them lie beyond the end of a file of size bytes.
 	beyond(size int64) uint64
 }
@@ -147,4 +149,14 @@ func pageOffset(first int64, n uint64) int64 {
 		return math.MaxInt64 &^ (pageSize - 1)
 	}
 	return first + int64(n<<pageShift)
+}
+
+// sections lists the parts behind the header: what describes the pages, and the
+// pages.
+func (m *PhysicalMemory) sections(h *header) (out []Section) {
+	first := m.pages.first()
+	if at := int64(h.size); first > at {
+		out = append(out, Section{m.how, at, first - at, -1})
+	}
+	return append(out, Section{"pages", first, int64(min(m.Pages(), uint64(max(0, m.size-first))>>pageShift)) << pageShift, int(m.Pages())})
 }

@@ -185,6 +185,8 @@ func (m *bitmapMap) locate(pfn uint64) (int64, bool) {
 
 func (m *bitmapMap) count() uint64 { return m.total }
 
+func (m *bitmapMap) first() int64 { return m.head.firstPage }
+
 func (m *bitmapMap) beyond(size int64) uint64 {
 	return m.total - min(m.total, pagesUntil(size, m.head.firstPage))
 }

@@ -3,6 +3,7 @@ package kdump
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"sort"
 
@@ -53,6 +54,14 @@ func (m *runMap) locate(pfn uint64) (int64, bool) {
 
 func (m *runMap) runs() iter.Seq[pageRun] { return slices.Values(m.list) }
 func (m *runMap) count() uint64           { return m.total }
+
+func (m *runMap) first() int64 {
+	first := int64(math.MaxInt64)
+	for _, r := range m.list {
+		first = min(first, r.off)
+	}
+	return first
+}
 
 func (m *runMap) beyond(size int64) (n uint64) {
 	for _, r := range m.list {

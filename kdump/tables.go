@@ -66,7 +66,8 @@ type listRow struct {
 	threadHead, threadEntry     int // EPROCESS.ThreadListHead, ETHREAD.ThreadListEntry
 	processExit, wow64, session int // EPROCESS
 	userDirBase, activeThreads  int // KPROCESS, EPROCESS
-	kernelTime, userTime        int // KTHREAD
+	kernelTime, userTime        int // KTHREAD, in ticks of the clock
+	threadName                  int // ETHREAD
 }
 
 // fits reports whether a row is of the dump's kernel.

@@ -148,13 +148,14 @@ func (f *File) newThread(r *record) dump.Thread {
 	}
 	if id, ok := r.clientIDAt(f.identities().cid); ok {
 		t.ID, kt.PID = id.tid, id.pid
-	} else {
+	} else if kt.Idle = f.isIdle(r.va); !kt.Idle {
 		kt.Note = "its ids were not found"
 	}
 	t.StartAddress = firstPointer(r, row.win32Start, row.start)
 	if created := f.believableTime(r, row.threadCreated); !created.IsZero() {
 		t.Times = &dump.ThreadTimes{Created: created}
 	}
+	f.describeThread(&t, r)
 	f.setContext(&t, r)
 	f.setTrapFrame(kt, r, t.TEB)
 	return t

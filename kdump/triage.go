@@ -182,6 +182,9 @@ type Section struct {
 func (f *File) Sections() []Section {
 	s := []Section{{headerStream, 0, int64(f.hdr.size), -1}}
 	t := f.tri
+	if f.full != nil {
+		return append(s, f.full.phys.sections(f.hdr)...)
+	}
 	if t == nil {
 		return s
 	}

@@ -65,11 +65,10 @@ func timesJSON(t *dump.ThreadTimes) *TimesJSON {
 	if t.HasExit {
 		j.Exited = timeText(t.Exited)
 	}
-	// A thread that was created has times, which may well be zero.
-	if !t.Created.IsZero() || t.Kernel != 0 {
+	if t.HasInfo || t.Kernel != 0 {
 		j.KernelSeconds = ptr(t.Kernel.Seconds())
 	}
-	if !t.Created.IsZero() || t.User != 0 {
+	if t.HasInfo || t.User != 0 {
 		j.UserSeconds = ptr(t.User.Seconds())
 	}
 	if j == (TimesJSON{}) {
@@ -92,6 +91,9 @@ func kernelThreadJSON(t *triage.Thread, h hexer) *KernelThreadJSON {
 	}
 	if k.CPU >= 0 {
 		j.CPU = &k.CPU
+	}
+	if t.Thread.Kernel != nil { // of a user dump's thread the dump says it
+		j.PID, j.EPROCESS = knownCount(k.PID), h.known(k.EPROCESS)
 	}
 	return j
 }

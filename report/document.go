@@ -4,38 +4,40 @@ package report
 // it has facts for. The order of fields is the order in the output. Addresses
 // are "0x%016x" strings, padded to the pointer width of system_info.cpu_arch.
 type Document struct {
-	Schema          string           `json:"schema"`
-	Tool            Tool             `json:"tool"`
-	Status          string           `json:"status" jsonschema:"enum=OK,enum=PARTIAL,enum=ERROR"`
-	Errors          []ErrorJSON      `json:"errors"`
-	Inputs          []InputJSON      `json:"inputs"`
-	Batch           *BatchJSON       `json:"batch,omitempty" jsonschema_description:"of a record of batch"`
-	PID             *uint32          `json:"pid,omitempty"`
-	ProcessUptime   *float64         `json:"process_uptime,omitempty" jsonschema_description:"seconds that the process had run"`
-	Process         *ProcessJSON     `json:"process,omitempty"`
-	SystemInfo      *SystemJSON      `json:"system_info,omitempty"`
-	Captured        string           `json:"captured,omitempty" jsonschema_description:"when the dump was written, RFC 3339, UTC"`
-	CrashInfo       *CrashJSON       `json:"crash_info,omitempty"`
-	Analysis        *AnalysisJSON    `json:"analysis,omitempty"`
-	BugCheck        *BugCheckJSON    `json:"bugcheck,omitempty"`
-	ThreadCount     *int             `json:"thread_count,omitempty"`
-	ModuleCount     *int             `json:"module_count,omitempty"`
-	Explanation     *ExplanationJSON `json:"explanation,omitempty" jsonschema_description:"how one frame was found (explain)"`
-	Threads         []ThreadJSON     `json:"threads,omitempty"`
-	CrashingThread  *ThreadJSON      `json:"crashing_thread,omitempty"`
-	Modules         []ModuleJSON     `json:"modules,omitempty"`
-	UnloadedModules []UnloadedJSON   `json:"unloaded_modules,omitempty"`
-	Handles         []HandleJSON     `json:"handles,omitempty"`
-	Regions         []RegionJSON     `json:"regions,omitempty"`
-	Ranges          []RangeJSON      `json:"ranges,omitempty"`
-	Streams         []StreamJSON     `json:"streams,omitempty"`
-	Symbols         []SymbolFileJSON `json:"symbols,omitempty" jsonschema_description:"files that the modules call for (symbols)"`
-	Structure       *StructureJSON   `json:"structure,omitempty" jsonschema_description:"a structure of a PDB (symbols types)"`
-	CPUs            []CPUJSON        `json:"cpus,omitempty"`
-	Pairing         *PairingJSON     `json:"pairing,omitempty"`
-	Signature       *SignatureJSON   `json:"signature,omitempty"`
-	Groups          []GroupJSON      `json:"groups,omitempty"`
-	MissingImages   []MissingImgJSON `json:"missing_images,omitempty"`
+	Schema          string             `json:"schema"`
+	Tool            Tool               `json:"tool"`
+	Status          string             `json:"status" jsonschema:"enum=OK,enum=PARTIAL,enum=ERROR"`
+	Errors          []ErrorJSON        `json:"errors"`
+	Inputs          []InputJSON        `json:"inputs"`
+	Batch           *BatchJSON         `json:"batch,omitempty" jsonschema_description:"of a record of batch"`
+	PID             *uint32            `json:"pid,omitempty"`
+	ProcessUptime   *float64           `json:"process_uptime,omitempty" jsonschema_description:"seconds that the process had run"`
+	Process         *ProcessJSON       `json:"process,omitempty"`
+	SystemInfo      *SystemJSON        `json:"system_info,omitempty"`
+	Captured        string             `json:"captured,omitempty" jsonschema_description:"when the dump was written, RFC 3339, UTC"`
+	CrashInfo       *CrashJSON         `json:"crash_info,omitempty"`
+	Analysis        *AnalysisJSON      `json:"analysis,omitempty"`
+	BugCheck        *BugCheckJSON      `json:"bugcheck,omitempty"`
+	ThreadCount     *int               `json:"thread_count,omitempty"`
+	ModuleCount     *int               `json:"module_count,omitempty"`
+	Explanation     *ExplanationJSON   `json:"explanation,omitempty" jsonschema_description:"how one frame was found (explain)"`
+	Threads         []ThreadJSON       `json:"threads,omitempty"`
+	CrashingThread  *ThreadJSON        `json:"crashing_thread,omitempty"`
+	Modules         []ModuleJSON       `json:"modules,omitempty"`
+	UnloadedModules []UnloadedJSON     `json:"unloaded_modules,omitempty"`
+	Handles         []HandleJSON       `json:"handles,omitempty"`
+	Regions         []RegionJSON       `json:"regions,omitempty"`
+	Ranges          []RangeJSON        `json:"ranges,omitempty"`
+	Bytes           *BytesJSON         `json:"bytes,omitempty" jsonschema_description:"a piece of memory (memory --va, --pa)"`
+	Processes       []ProcessEntryJSON `json:"processes,omitempty"`
+	Streams         []StreamJSON       `json:"streams,omitempty"`
+	Symbols         []SymbolFileJSON   `json:"symbols,omitempty" jsonschema_description:"files that the modules call for (symbols)"`
+	Structure       *StructureJSON     `json:"structure,omitempty" jsonschema_description:"a structure of a PDB (symbols types)"`
+	CPUs            []CPUJSON          `json:"cpus,omitempty"`
+	Pairing         *PairingJSON       `json:"pairing,omitempty"`
+	Signature       *SignatureJSON     `json:"signature,omitempty"`
+	Groups          []GroupJSON        `json:"groups,omitempty"`
+	MissingImages   []MissingImgJSON   `json:"missing_images,omitempty"`
 }
 
 // ErrorJSON is one thing that went wrong.

@@ -121,10 +121,10 @@ func (t *text) explanation(inc *triage.Incident, e *triage.Explanation) {
 		t.arch = e.Arch
 	}
 	if e.Frame == nil {
-		t.line(sgrBold, "Thread %s: the %s half ends before frame %02x", t.threadID(th.ID), e.Half, e.Number)
+		t.line(sgrBold, "Thread %s: the %s half ends before frame %02x", t.idOf(th), e.Half, e.Number)
 		t.line("", "Stop:    %s", clean(joinWith(": ", string(e.Stop.Reason), e.Stop.Detail)))
 	} else {
-		t.line(sgrBold, "Thread %s, frame %02x (%s half): %s", t.threadID(th.ID), e.Number, e.Half, callSite(e.Frame, t.arch))
+		t.line(sgrBold, "Thread %s, frame %02x (%s half): %s", t.idOf(th), e.Number, e.Half, callSite(e.Frame, t.arch))
 		t.line("", "Place:   pc %s, sp %s", t.addr(e.Frame.IP), t.addr(e.Frame.SP))
 		t.line("", "Rule:    %s (trust: %s)", e.Frame.Method, e.Frame.Trust)
 		if e.Frame.Detail != "" {

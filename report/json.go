@@ -38,12 +38,16 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d.UnloadedModules = unloadedJSON(inc.Unloaded, h)
 	d.Handles = handlesJSON(inc.Handles, h)
 	d.Pairing, d.MissingImages = pairingJSON(inc.Pairing), missingJSON(inc)
-	return newStream(w).document(&d, map[string]func(*stream){
+	parts := map[string]func(*stream){
 		"threads":         func(s *stream) { s.threads(inc, h, opt) },
 		"crashing_thread": func(s *stream) { s.crashingThread(inc, h, opt) },
 		"cpus":            func(s *stream) { s.cpus(inc, h, opt) },
 		"groups":          func(s *stream) { s.groups(inc, h, opt) },
-	})
+	}
+	if len(inc.Processes) > 0 {
+		parts["processes"] = func(s *stream) { s.processes(processesOf(inc), nil, h) }
+	}
+	return newStream(w).document(&d, parts)
 }
 
 // BriefJSON writes the verdict alone as one JSON object on one line, in less

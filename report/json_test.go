@@ -212,7 +212,7 @@ func TestJSONThreadFacts(t *testing.T) {
 	half := &triage.Half{Frames: []triage.Frame{frame(0x2f0010, 0x7ff800001000, nil, "", 0, unwind.MethodContext)}, Registers: arm}
 	inc := &triage.Incident{System: dump.System{Arch: dump.ARM64}, Crashing: -1, Threads: []triage.Thread{
 		{Thread: dump.Thread{ID: 7, HasLastError: true, LastError: 0, StartAddress: 0x7ff800003000, StackBase: 0x300000, StackLimit: 0x2f0000,
-			Times: &dump.ThreadTimes{Created: created, Kernel: 1500 * time.Millisecond}}, User: half, Handler: half},
+			Times: &dump.ThreadTimes{Created: created, Kernel: 1500 * time.Millisecond, HasInfo: true}}, User: half, Handler: half},
 		{Thread: dump.Thread{ID: 8, Times: &dump.ThreadTimes{}}},
 		{Thread: dump.Thread{ID: 9, Kernel: &dump.KernelThread{}}, KernelInfo: &dump.KernelThread{State: 0xff, Live: true, WaitReason: 3, CPU: 0}},
 	}}

@@ -22,9 +22,11 @@ const (
 	ListThreads ListKind = "threads"
 	ListHandles ListKind = "handles"
 	ListMemory  ListKind = "memory"
-	ListStreams ListKind = "streams"
-	ListSymbols ListKind = "symbols"
-	ListTypes   ListKind = "types"
+
+	ListProcesses ListKind = "processes"
+	ListStreams   ListKind = "streams"
+	ListSymbols   ListKind = "symbols"
+	ListTypes     ListKind = "types"
 )
 
 // List is what the verbs other than stacks print: the facts of one dump, as far
@@ -43,10 +45,14 @@ type List struct {
 	Handles  []dump.Handle   // nil when the dump does not say
 	Regions  []dump.Region
 	Ranges   []dump.Range
-	Streams  []Stream
-	Symbols  []symbols.Need
-	Fetch    bool        // Symbols were to be fetched: it is done in part when some are missing
-	Struct   *pdb.Struct // of ListTypes
+	// Processes of ListProcesses; Bytes of ListMemory, instead of regions.
+	Processes []ProcessEntry
+	Bytes     *HexDump
+	Physical  bool // Ranges are of physical memory
+	Streams   []Stream
+	Symbols   []symbols.Need
+	Fetch     bool        // Symbols were to be fetched: it is done in part when some are missing
+	Struct    *pdb.Struct // of ListTypes
 	// Crash and BugCheck are printed by info.
 	Crash    *dump.Exception
 	BugCheck *dump.BugCheck
@@ -117,7 +123,12 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 		if l.Handles != nil { // none is a fact, no handle data is not
 			d.Handles = append([]HandleJSON{}, handlesJSON(l.Handles, h)...)
 		}
+	case ListProcesses:
+		special["processes"] = func(s *stream) { s.processes(l.Processes, l.Process, h) }
 	case ListMemory:
+		if d.Bytes = bytesJSON(l.Bytes, h); d.Bytes != nil {
+			break
+		}
 		special["regions"] = func(s *stream) { s.regions(l.Regions, h) }
 		special["ranges"] = func(s *stream) { s.ranges(l.Ranges, h) }
 	case ListStreams:

@@ -89,8 +89,13 @@ func Text(w io.Writer, inc *triage.Incident, opt Options) error {
 	if opt.Unique {
 		t.groups(inc)
 	} else {
+		var in *dump.Process
 		for i := range inc.Threads {
 			t.line("", "")
+			if p := inc.ProcessOf(&inc.Threads[i]); p != nil && p != in && len(inc.Processes) > 1 {
+				in = p
+				t.line(sgrBold, "Process %s, pid %d, EPROCESS %s", clean(p.Name), p.PID, t.addr(p.EPROCESS))
+			}
 			t.thread(inc, i)
 		}
 	}
@@ -304,7 +309,7 @@ func (t *text) memberList(inc *triage.Incident, members []int) string {
 		if i > 0 {
 			b.WriteString(" ")
 		}
-		b.WriteString(t.threadID(inc.Threads[m].ID))
+		b.WriteString(t.idOf(&inc.Threads[m]))
 	}
 	return b.String()
 }

@@ -29,7 +29,13 @@ func ListText(w io.Writer, l *List, opt Options) error {
 		t.threadTable(l.Threads)
 	case ListHandles:
 		t.handles(l.Handles)
+	case ListProcesses:
+		t.processTable(l)
 	case ListMemory:
+		if l.Bytes != nil {
+			t.hexDump(l.Bytes)
+			break
+		}
 		t.memory(l.Regions, l.Ranges)
 	case ListStreams:
 		t.streams(l.Streams)
@@ -153,7 +159,7 @@ func (t *text) threadTable(threads []triage.Thread) {
 			if j := timesJSON(th.Times); j != nil {
 				kernel, user = seconds(j.KernelSeconds), seconds(j.UserSeconds)
 			}
-			add(strconv.Itoa(i), t.threadID(th.ID), t.known(th.TEB), ethread, state, t.known(th.StartAddress), kernel, user, clean(th.Name))
+			add(strconv.Itoa(i), t.idOf(th), t.known(th.TEB), ethread, state, t.known(th.StartAddress), kernel, user, clean(th.Name))
 		}
 	})
 }

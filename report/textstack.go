@@ -26,13 +26,22 @@ func (t *text) threadID(id uint32) string {
 	return fmt.Sprintf("%x.%x", *t.pid, id)
 }
 
+// idOf formats a thread with the process that it belongs to, which in a dump of
+// a whole system need not be the incident's.
+func (t *text) idOf(th *triage.Thread) string {
+	if k := th.Thread.Kernel; k != nil && (k.PID != 0 || k.Idle) {
+		return fmt.Sprintf("%x.%x", k.PID, th.ID)
+	}
+	return t.threadID(th.ID)
+}
+
 func (t *text) thread(inc *triage.Incident, index int) {
 	th := &inc.Threads[index]
 	mark, sgr := " ", sgrBold
 	if index == inc.Crashing {
 		mark, sgr = "#", sgrBold+sgrRed
 	}
-	id := t.threadID(th.ID)
+	id := t.idOf(th)
 	if k := th.Thread.Kernel; k != nil && k.ETHREAD == 0 && th.ID == 0 {
 		id = "unknown" // only a context was found of it
 	}
@@ -70,7 +79,7 @@ func (t *text) threadFacts(th *triage.Thread) string {
 	}
 	if k := th.KernelInfo; k != nil {
 		if k.ETHREAD != 0 {
-			fmt.Fprintf(&b, " Ethread: %s", address(k.ETHREAD, dump.AMD64))
+			fmt.Fprintf(&b, " Ethread: %s", kernelAddress(k.ETHREAD))
 		}
 		if s := threadState(k); s != "" {
 			b.WriteString(" " + s + waitReason(k))
@@ -80,6 +89,15 @@ func (t *text) threadFacts(th *triage.Thread) string {
 		}
 	}
 	return b.String()
+}
+
+// kernelAddress formats an address of the kernel, which may be a 64-bit one
+// under a 32-bit process.
+func kernelAddress(v uint64) string {
+	if v>>32 == 0 {
+		return address(v, dump.X86)
+	}
+	return address(v, dump.AMD64)
 }
 
 // waitReason is what a waiting thread's state is followed by.

@@ -104,6 +104,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	a.chooseProcess()
 	a.prepareThreads()
 	a.selectThread()
+	a.nameProcesses()
 	a.walkThreads()
 	a.walkCPUs()
 	a.explainCrash()

@@ -102,7 +102,7 @@ func TestFullDefault(t *testing.T) {
 		{Options{Process: "0x5a8"}, "acmesvc.exe", 1},
 		{Options{Process: "1448"}, "acmesvc.exe", 1},
 		{Options{Process: fmt.Sprintf("%#x", m.Processes[0].EPROCESS)}, "System", len(m.Processes[0].Threads)},
-		{Options{Thread: ptrTo(uint32(0x22c8))}, "report.exe", 1},
+		{Options{Thread: ptrTo(uint32(0x22c8))}, "legacy32.exe", 1},
 	} {
 		inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", b), c.opt)
 		if inc.Process.Name != c.process || c.threads != 0 && len(inc.Threads) != c.threads {

@@ -32,13 +32,15 @@ type Incident struct {
 	Crash    *Crash
 	BugCheck *BugCheck
 	Threads  []Thread
-	Modules  []*Module // user modules by address, then kernel modules by address
-	Unloaded []dump.Module
-	Handles  []dump.Handle
-	CPUs     []CPU
-	Pairing  *Pairing
-	Missing  []symbols.Missing // images that a walk or a name needed and did not find
-	Errors   []*dump.Error
+	// Processes are those that own the threads, of a dump of a whole system.
+	Processes []dump.Process
+	Modules   []*Module // user modules by address, then kernel modules by address
+	Unloaded  []dump.Module
+	Handles   []dump.Handle
+	CPUs      []CPU
+	Pairing   *Pairing
+	Missing   []symbols.Missing // images that a walk or a name needed and did not find
+	Errors    []*dump.Error
 
 	Explanation *Explanation // when Options.Explain asked for one
 
@@ -70,6 +72,17 @@ type Input struct {
 	// Comments are what the writer of the dump put in, such as a tool's command
 	// line and why it wrote.
 	Comments []string
+}
+
+// ProcessOf returns the process of Processes that owns a thread, nil when none
+// does.
+func (inc *Incident) ProcessOf(t *Thread) *dump.Process {
+	for i := range inc.Processes {
+		if k := t.KernelInfo; k != nil && inc.Processes[i].EPROCESS == k.EPROCESS {
+			return &inc.Processes[i]
+		}
+	}
+	return nil
 }
 
 // Module is a module with what became of its image and names.

@@ -251,3 +251,26 @@ func processOf(kernel, user *Dump) *dump.Process {
 	}
 	return kernel.Process()
 }
+
+// nameProcesses lists the processes that own the threads.
+func (a *analysis) nameProcesses() {
+	k := a.kernel.wholeSystem()
+	if k == nil {
+		return
+	}
+	owners := map[uint64]bool{}
+	for i := range a.inc.Threads {
+		if t := &a.inc.Threads[i]; t.KernelInfo != nil {
+			owners[t.KernelInfo.EPROCESS] = true
+		}
+	}
+	for _, p := range k.Processes() {
+		if owners[p.EPROCESS] {
+			a.inc.Processes = append(a.inc.Processes, p)
+		}
+	}
+	if a.opt.Thread != nil && len(a.inc.Processes) == 1 && a.user == nil { // the thread of an id is of one process
+		a.inc.Process = a.inc.Processes[0]
+		a.inc.Process.CommandLine = k.CommandLine(&a.inc.Process)
+	}
+}

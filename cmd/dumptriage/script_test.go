@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"dumptriage/fixtures/machine"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files and the expected output in the scripts")
@@ -38,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Dir:           filepath.Join("testdata", "script"),
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": checkStatus, "cut": cutFile, "gzip": gzipFile, "zip": zipFiles,
+			"status": checkStatus, "cut": cutFile, "gzip": gzipFile, "zip": zipFiles, "machine": machineDump,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
@@ -63,6 +65,23 @@ func checkStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit status %d, want %s", got, args[0])
 	}
+}
+
+// machineDump writes a full kernel dump of a machine: machine VARIANT KIND FILE,
+// KIND being a DumpType.
+func machineDump(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: machine variant kind file")
+	}
+	kind, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for _, v := range machine.Variants() {
+		if v.Name == args[0] {
+			ts.Check(os.WriteFile(ts.MkAbs(args[2]), machine.Build(*v).Dump(machine.Kind(kind)), 0o666))
+			return
+		}
+	}
+	ts.Fatalf("no machine is called %q", args[0])
 }
 
 // cutFile copies the first bytes of a file: cut FROM TO BYTES

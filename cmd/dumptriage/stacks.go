@@ -19,8 +19,10 @@ func stacksCommand() *cli.Command {
 		ArgsUsage: "DUMP [KERNELDUMP]",
 		Description: "Walks every thread of a user dump, a kernel dump, or both. X.Kernel.dmp beside X.dmp\n" +
 			"is found by itself. x64 stacks need the images of the modules on them: a full-memory\n" +
-			"dump holds them, for others name their folders with --images.",
-		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, threadFlag, uniqueFlag, framesFlag, aloneFlag, rulesFlag, hashFlag, colorFlag, quietFlag},
+			"dump holds them, for others name their folders with --images.\n" +
+			"Of a full kernel dump: the threads of the process whose thread stopped the system, and what the processors\n" +
+			"were running; --process and --all choose others.",
+		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, threadFlag, processFlag, allFlag, uniqueFlag, framesFlag, aloneFlag, rulesFlag, hashFlag, colorFlag, quietFlag},
 		Action: runStacks,
 	}
 }
@@ -45,6 +47,7 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 	if topt.Thread, err = threadID(c); err != nil {
 		return nil, opt, nil, err
 	}
+	topt.Process, topt.AllProcesses = c.String(processFlag.Name), c.Bool(allFlag.Name)
 	if topt.Frames, err = frameLimit(c); err != nil {
 		return nil, opt, nil, err
 	}

@@ -1,21 +1,32 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/dump"
 	"dumptriage/report"
 	"dumptriage/triage"
 )
 
 func threadsCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "threads",
-		Usage:       "list the threads without walking them",
-		Description: "Ids, TEBs, states, start addresses, times and names. Times are seconds of processor time.",
-		ArgsUsage:   "DUMP",
-		Flags:       listFlags(),
-		Action: listVerb(report.ListThreads, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
+		Name:  "threads",
+		Usage: "list the threads without walking them",
+		Description: "Ids, TEBs, states, start addresses, times and names. Times are seconds of processor time.\n" +
+			"Of a full kernel dump the threads of all processes, or of the one that --process names.",
+		ArgsUsage: "DUMP",
+		Flags:     listFlags(processFlag),
+		Action: listVerb(report.ListThreads, func(c *cli.Context, d *triage.Dump, l *report.List) error {
+			chosen, err := chosenProcesses(c, d)
+			if err != nil {
+				return err
+			}
 			for _, t := range d.Threads() {
+				if c.String(processFlag.Name) != "" && !slices.ContainsFunc(chosen, func(p *dump.Process) bool { return t.Kernel != nil && t.Kernel.EPROCESS == p.EPROCESS }) {
+					continue
+				}
 				l.Threads = append(l.Threads, triage.Thread{Thread: t, KernelInfo: t.Kernel})
 			}
 			return nil

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/dump"
+	"dumptriage/report"
+	"dumptriage/triage"
+)
+
+var (
+	processFlag = &cli.StringFlag{Name: "process", Aliases: []string{"p"},
+		Usage: "of a full kernel dump, the process `NAME`: a name, a process id (1234, 0x4d2), or the address of an EPROCESS"}
+	allFlag = &cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "of a full kernel dump, the threads of all processes"}
+)
+
+func processesCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "processes",
+		Usage: "list the processes of a kernel dump",
+		Description: "Of a full, kernel or active memory dump all of them, of a triage dump the one that it holds. They are\n" +
+			"found by the kernel's list and by its table of ids; found by tells which. A # marks the process whose\n" +
+			"thread stopped the system. Command lines are read where the dump holds the process's memory.",
+		ArgsUsage: "KERNELDUMP",
+		Flags:     listFlags(processFlag),
+		Action: listVerb(report.ListProcesses, func(c *cli.Context, d *triage.Dump, l *report.List) error {
+			if !d.Kernel() {
+				return usagef("%s is a user dump of one process; see: dumptriage info", d.Path)
+			}
+			chosen, err := chosenProcesses(c, d)
+			if err != nil {
+				return err
+			}
+			threads := threadsByProcess(d)
+			for _, p := range chosen {
+				one := *p
+				one.CommandLine = d.CommandLine(p)
+				e := report.ProcessEntry{Process: &one, Threads: one.ThreadCount}
+				if n, ok := threads[p.EPROCESS]; ok && e.Threads <= 0 {
+					e.Threads = n
+				}
+				l.Processes = append(l.Processes, e)
+			}
+			return nil
+		}),
+	}
+}
+
+// threadsByProcess counts the threads of a dump by EPROCESS.
+func threadsByProcess(d *triage.Dump) map[uint64]int {
+	out := map[uint64]int{}
+	for _, t := range d.Threads() {
+		if t.Kernel != nil {
+			out[t.Kernel.EPROCESS]++
+		}
+	}
+	return out
+}
+
+// chosenProcesses returns the processes that --process names, all without it.
+func chosenProcesses(c *cli.Context, d *triage.Dump) ([]*dump.Process, error) {
+	if name := c.String(processFlag.Name); name != "" {
+		found := d.FindProcesses(name)
+		if len(found) == 0 {
+			return nil, dump.Errorf(dump.OutOfRange, "processes", "no process is called %q or has that id or address", name)
+		}
+		return found, nil
+	}
+	all := d.Processes()
+	out := make([]*dump.Process, len(all))
+	for i := range all {
+		out[i] = &all[i]
+	}
+	return out, nil
+}
+
+// oneProcess returns the process that --process names, nil without it.
+func oneProcess(c *cli.Context, d *triage.Dump) (*dump.Process, error) {
+	if c.String(processFlag.Name) == "" {
+		return nil, nil
+	}
+	found, err := chosenProcesses(c, d)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 1 {
+		return nil, usagef("%d processes are called %q: name one by its id or address (see: dumptriage processes)", len(found), c.String(processFlag.Name))
+	}
+	return found[0], nil
+}

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+)
+
+// ProcessEntry is a process with what lies in its own memory.
+type ProcessEntry struct {
+	*dump.Process
+	Threads int // found in the dump, -1 not counted
+}
+
+// ProcessEntryJSON is one process of a kernel dump.
+type ProcessEntryJSON struct {
+	PID            *uint32 `json:"pid,omitempty"`
+	PPID           *uint32 `json:"ppid,omitempty" jsonschema_description:"of the process that created it; that one may have ended, and its id may be another's by now"`
+	Name           string  `json:"name,omitempty" jsonschema_description:"the kernel keeps at most 15 characters"`
+	CommandLine    string  `json:"command_line,omitempty"`
+	Created        string  `json:"created,omitempty"`
+	Exited         string  `json:"exited,omitempty"`
+	ThreadCount    *int    `json:"thread_count,omitempty"`
+	Wow64          bool    `json:"wow64" jsonschema_description:"a 32-bit process on a 64-bit system"`
+	Session        *uint32 `json:"session,omitempty"`
+	EPROCESS       string  `json:"eprocess,omitempty"`
+	PEB            string  `json:"peb,omitempty"`
+	DirBase        string  `json:"dir_base,omitempty" jsonschema_description:"physical address of the page tables"`
+	UserDirBase    string  `json:"user_dir_base,omitempty" jsonschema_description:"of those that user mode runs on, where they are split"`
+	How            string  `json:"how,omitempty" jsonschema_description:"by what it was found: list, cid_table, scan, current_thread, joined with +"`
+	CurrentProcess bool    `json:"current,omitempty" jsonschema_description:"its thread stopped the system"`
+}
+
+// processesOf gives the processes of an incident the form of a list.
+func processesOf(inc *triage.Incident) (out []ProcessEntry) {
+	for i := range inc.Processes {
+		out = append(out, ProcessEntry{&inc.Processes[i], inc.Processes[i].ThreadCount})
+	}
+	return out
+}
+
+func (s *stream) processes(all []ProcessEntry, current *dump.Process, h hexer) {
+	list(s, "processes", func(yield func(ProcessEntryJSON) bool) {
+		for i := range all {
+			p := &all[i]
+			j := ProcessEntryJSON{Name: p.Name, CommandLine: p.CommandLine, Created: timeText(p.Created), Exited: timeText(p.Exited), Wow64: p.Wow64,
+				EPROCESS: h.known(p.EPROCESS), PEB: h.known(p.PEB), DirBase: h.known(p.DirBase), UserDirBase: h.known(p.UserDirBase), How: p.How,
+				CurrentProcess: isCurrent(p.Process, current)}
+			if p.HasPID {
+				j.PID, j.PPID = &p.PID, &p.ParentPID
+			}
+			if p.HasSession {
+				j.Session = &p.Session
+			}
+			j.ThreadCount = count(p.Threads)
+			if !yield(j) {
+				return
+			}
+		}
+	})
+}
+
+// isCurrent reports whether a process is the one whose thread stopped the system.
+func isCurrent(p, current *dump.Process) bool {
+	return current != nil && current.EPROCESS != 0 && current.EPROCESS == p.EPROCESS
+}
+
+func (t *text) processTable(l *List) {
+	t.table([]string{" ", "pid", "ppid", "session", "threads", "wow64", "created", "exited", "eprocess", "dir base", "found by", "name", "command line"}, func(add func(...string)) {
+		for i := range l.Processes {
+			p := &l.Processes[i]
+			mark, id, parent, session, threads, wow := "", "", "", "", "", ""
+			if isCurrent(p.Process, l.Process) {
+				mark = "#"
+			}
+			if p.HasPID {
+				id, parent = strconv.FormatUint(uint64(p.PID), 10), strconv.FormatUint(uint64(p.ParentPID), 10)
+			}
+			if p.HasSession {
+				session = strconv.FormatUint(uint64(p.Session), 10)
+			}
+			if p.Threads >= 0 {
+				threads = strconv.Itoa(p.Threads)
+			}
+			if p.Wow64 {
+				wow = "yes"
+			}
+			add(mark, id, parent, session, threads, wow, shortTime(p.Process.Created), shortTime(p.Exited), t.known(p.EPROCESS), fmt.Sprintf("%x", p.DirBase), p.How, clean(p.Name), clean(p.CommandLine))
+		}
+	})
+	if len(l.Processes) == 1 {
+		t.line("", "1 process")
+	} else {
+		t.line("", "%d processes", len(l.Processes))
+	}
+}
+
+// shortTime is a time of day to the second.
+func shortTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04:05")
+}
+
+// HexDump is a piece of memory to show.
+type HexDump struct {
+	Address  uint64
+	Physical bool
+	Wanted   int    // bytes asked for
+	Data     []byte // those that could be read, from Address on
+	Reason   string // why the next one could not, "" when all could
+	Process  *dump.Process
+}
+
+// BytesJSON is a piece of memory.
+type BytesJSON struct {
+	Address  string `json:"address"`
+	Physical bool   `json:"physical" jsonschema_description:"the address is that of physical memory"`
+	Wanted   int    `json:"wanted" jsonschema_description:"bytes asked for"`
+	Read     int    `json:"read" jsonschema_description:"bytes from the address on that the dump holds"`
+	Data     string `json:"data" jsonschema_description:"hexadecimal, two digits a byte"`
+	Reason   string `json:"reason,omitempty" jsonschema_description:"why the next byte cannot be read"`
+}
+
+func bytesJSON(d *HexDump, h hexer) *BytesJSON {
+	if d == nil {
+		return nil
+	}
+	return &BytesJSON{Address: h.addr(d.Address), Physical: d.Physical, Wanted: d.Wanted, Read: len(d.Data), Data: hex.EncodeToString(d.Data), Reason: d.Reason}
+}
+
+// hexDump writes memory as the debugger's db does: sixteen bytes a line with a
+// dash in their middle, then their characters.
+func (t *text) hexDump(d *HexDump) {
+	const width = 16
+	for at := 0; at < len(d.Data); at += width {
+		row := d.Data[at:min(at+width, len(d.Data))]
+		digits := make([]byte, 0, 3*width)
+		chars := make([]byte, 0, width)
+		for i := range width {
+			sep := byte(' ')
+			if i == width/2 && i < len(row) {
+				sep = '-'
+			}
+			if i > 0 {
+				digits = append(digits, sep)
+			}
+			if i >= len(row) {
+				digits = append(digits, "  "...)
+				continue
+			}
+			digits = hex.AppendEncode(digits, row[i:i+1])
+			c := byte('.')
+			if row[i] >= 0x20 && row[i] < 0x7f {
+				c = row[i]
+			}
+			chars = append(chars, c)
+		}
+		t.line("", "%s  %s  %s", t.addr(d.Address+uint64(at)), digits, chars)
+	}
+	if d.Reason != "" {
+		t.line(sgrYellow, "%s  %s", t.addr(d.Address+uint64(len(d.Data))), clean(d.Reason))
+	}
+}
