@@ -204,6 +204,7 @@ var nextWords = map[crash.NextKind]string{
 	crash.NextSymbols:  "for names and lines give --symbols DIR with the symbols of %m",
 	crash.NextPageHeap: "run it with page heap (Application Verifier) or AddressSanitizer: they stop where the damage is done",
 	crash.NextMemory:   "take a full dump (procdump -ma): this one lacks the memory of the exception's object",
+	crash.NextRegions:  "take a dump with a list of memory (procdump -ma or -mp): this one does not say what is mapped",
 	crash.NextHardware: "test the machine's memory, and see whether the crash comes from this machine alone",
 	crash.NextDump:     "for a hang see every stack: dumptriage stacks %s --unique",
 }

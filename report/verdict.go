@@ -18,7 +18,7 @@ import (
 func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 	var a *AnalysisJSON
 	switch {
-	case inc.BugCheck != nil:
+	case kernelSays(inc) || v == nil && inc.BugCheck != nil:
 		a = &AnalysisJSON{Class: string(verdict.KindBugCheck)}
 		if inc.BugCheck.Live {
 			a.Class = string(verdict.KindLiveDump)
@@ -46,6 +46,10 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 	return a
 }
 
+// kernelSays reports whether a kernel dump says what happened, and not the user
+// dump beside it.
+func kernelSays(inc *triage.Incident) bool { return inc.BugCheck != nil && !inc.LiveCompanion() }
+
 // crash adds what a crash was. A bugcheck in the other half of a pair stays what
 // the incident is.
 func (a *AnalysisJSON) crash(inc *triage.Incident, c *crash.Verdict) {
@@ -54,7 +58,7 @@ func (a *AnalysisJSON) crash(inc *triage.Incident, c *crash.Verdict) {
 	}
 	h := hexFor(inc.System.Arch)
 	a.Crash = crashAnalysisJSON(inc, c, h)
-	if inc.BugCheck != nil {
+	if kernelSays(inc) {
 		return
 	}
 	a.Reason = crashReason(inc, c, inc.System.Arch)
@@ -101,7 +105,7 @@ func briefAnalysis(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 			b.Function, b.File = cut(b.Function, briefWidth), cut(b.File, briefWidth)
 		}
 	}
-	for i, f := range crashedFrames(inc) {
+	for i, f := range innermost(inc) {
 		if i == briefFrames {
 			break
 		}
@@ -173,6 +177,14 @@ func crashedFrames(inc *triage.Incident) []triage.Frame {
 		return inc.Threads[i].User.Frames
 	}
 	return nil
+}
+
+// innermost are the innermost frames of the thread that an incident is about.
+func innermost(inc *triage.Incident) []triage.Frame {
+	if i := inc.Crashing; i >= 0 && i < len(inc.Threads) && inc.Threads[i].Kernel != nil && kernelSays(inc) {
+		return inc.Threads[i].Kernel.Frames
+	}
+	return crashedFrames(inc)
 }
 
 func targetJSON(t *crash.Target, h hexer) *TargetJSON {
@@ -305,7 +317,7 @@ func (t *text) verdict(inc *triage.Incident, opt Options) {
 		return
 	}
 	t.fact(opt, sgrBold+sgrRed, "Verdict", joinWith(": ", strings.ReplaceAll(a.Class, "_", " "), a.Reason))
-	if v := opt.Verdict; v != nil && v.Crash != nil && inc.BugCheck == nil {
+	if v := opt.Verdict; v != nil && v.Crash != nil && !kernelSays(inc) {
 		t.crashVerdict(inc, v.Crash, opt)
 		return
 	}
@@ -348,7 +360,7 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 	if len(c.BitFlips) > 0 {
 		t.fact(opt, sgrYellow, "Bit flip", t.flipWords(inc, &c.BitFlips[0]))
 	}
-	t.fact(opt, "", "Process", t.circumstances(inc, c))
+	t.fact(opt, "", "Context", t.circumstances(inc, c))
 	for i := range c.Next {
 		t.fact(opt, sgrCyan, "Next", nextStep(inc, &c.Next[i]))
 	}
@@ -467,7 +479,7 @@ func (t *text) registers(inc *triage.Incident, c *crash.Verdict) {
 
 // briefStack writes the innermost call sites.
 func (t *text) briefStack(inc *triage.Incident) {
-	for i, f := range crashedFrames(inc) {
+	for i, f := range innermost(inc) {
 		if i == briefFrames {
 			break
 		}

@@ -51,6 +51,12 @@ type Incident struct {
 	store *symbols.Store
 }
 
+// LiveCompanion reports whether the bugcheck is only that of the live kernel dump
+// that procdump -mk writes beside a user dump: the user dump says what happened.
+func (inc *Incident) LiveCompanion() bool {
+	return inc.BugCheck != nil && inc.BugCheck.Live && inc.Pairing != nil
+}
+
 // Close closes the image and symbol files that naming opened. The incident's
 // views must not be used afterwards.
 func (inc *Incident) Close() error {

@@ -124,6 +124,21 @@ func (v *View) Name(va uint64) Frame {
 	return Frame{Frame: f, Module: v.Module(va), Name: symbols.Name{Source: symbols.SourceNone}}
 }
 
+// Glance is Name and Executable without a search for files: a register may point
+// into any module, and an image or symbols that no stack needed may lie on a
+// server. known is false where only a search could tell.
+func (v *View) Glance(va uint64) (f Frame, executable, known bool) {
+	m := v.Module(va)
+	if v == nil || v.space == nil || m == nil || m.UsedInStack {
+		executable, known = v.Executable(va)
+		return v.Name(va), executable, known
+	}
+	if r := v.Region(va); r != nil {
+		executable, known = r.Executable(), true
+	}
+	return Frame{Frame: unwind.Frame{IP: va, Lookup: va}, Module: m, Name: symbols.Name{Source: symbols.SourceNone}}, executable, known
+}
+
 func sortRegions(rs []dump.Region) {
 	slices.SortStableFunc(rs, func(a, b dump.Region) int { return cmp.Compare(a.Base, b.Base) })
 }

@@ -213,6 +213,44 @@ func TestDelayLoad(t *testing.T) {
 	}
 }
 
+// On x86 the description of a thrown object holds addresses: ThrowInfo,
+// CatchableTypeArray, CatchableType, TypeDescriptor, by ehdata.h.
+func TestThrownX86(t *testing.T) {
+	mem := make([]byte, 0x200)
+	put := func(at int, v uint32) { binary.LittleEndian.PutUint32(mem[at:], v) }
+	const base = 0x60000
+	put(0x0c, base+0x20)                    // ThrowInfo at 0: the array
+	put(0x20, 2)                            // two types
+	put(0x24, base+0x40)                    //
+	put(0x28, base+0x60)                    //
+	put(0x44, base+0x80)                    // the first's descriptor
+	put(0x64, base+0xa0)                    // the second's,
+	put(0x68, 8)                            // which lies 8 bytes into the object
+	copy(mem[0x88:], ".?AUError@app@@\x00") // behind two pointers
+	copy(mem[0xa8:], ".?AVexception@std@@\x00")
+	put(0x100+8+4, base+0x180) // the object's std::exception: its message
+	copy(mem[0x180:], "no such port\x00")
+	inc := incident(codeCxx)
+	inc.System.Arch, inc.Crash.Context.Arch = dump.X86, dump.X86
+	inc.Crash.Parameters = []uint64{0x19930520, base + 0x100, base}
+	inc.UserSpace = triage.NewView(pages{base: mem}, nil, nil)
+	o := Of(inc, nil).Thrown
+	if o == nil || len(o.Types) != 2 || o.Types[0] != "app::Error" || o.Types[1] != "std::exception" || o.Message != "no such port" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestReadableType(t *testing.T) {
+	for in, want := range map[string]string{
+		".H": "int", ".PEAD": "char *", ".PEBD": "char const *", ".?AVbad_alloc@std@@": "std::bad_alloc", ".?AW4Reason@app@@": "app::Reason",
+		".?AV?$Box@H@app@@": "app::Box<int>", "H": "", ".": "", ".?AV": "", "": "",
+	} {
+		if got := readableType(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestStackPointerAway(t *testing.T) {
 	inc := incident(0xc0000094)
 	inc.Crash.Context = regs(dump.AMD64, 0x1010, 0x900000)

@@ -21,6 +21,7 @@ const (
 	NextSymbols  NextKind = "symbols"     // the blamed module has no symbols
 	NextPageHeap NextKind = "page_heap"   // catch damage where it is done
 	NextMemory   NextKind = "full_memory" // the dump lacks the memory that would tell
+	NextRegions  NextKind = "memory_list" // the dump lacks the list of memory that would tell
 	NextHardware NextKind = "hardware"    // test the machine's memory
 	NextDump     NextKind = "other_dump"  // this dump was not written for a crash
 )
@@ -46,6 +47,9 @@ func (j *judge) next() {
 		if v.Thrown == nil || len(v.Thrown.Types) == 0 {
 			add(NextMemory)
 		}
+	}
+	if len(j.mem.Regions) == 0 && (v.Class == WildPointer || v.Class == AccessViolation || v.Class == NonCanonical) {
+		add(NextRegions)
 	}
 	if len(v.BitFlips) > 0 && v.BitFlips[0].Confidence >= 0.5 {
 		add(NextHardware)

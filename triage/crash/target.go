@@ -61,9 +61,8 @@ func (t *Target) mapped() bool {
 // target finds out what an address points to.
 func (j *judge) target(va uint64) *Target {
 	t := &Target{Region: j.mem.Region(va)}
-	if f := j.mem.Name(va); f.Module != nil {
+	if f, x, known := j.mem.Glance(va); f.Module != nil {
 		t.Kind, t.Module, t.Offset, t.Frame = TargetModule, f.Module, va-f.Module.Base, f
-		x, known := j.mem.Executable(va)
 		t.Code, t.knownData = x && known, known && !x
 	} else if len(f.Unloaded) > 0 {
 		t.Unloaded = &f.Unloaded[0]

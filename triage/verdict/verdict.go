@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"slices"
+	"sync"
 
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
@@ -76,29 +77,37 @@ func NewRules(files ...RuleFile) (*Rules, error) {
 	return &Rules{crash: crash.NewRules(user), hang: h, signature: signature.NewRules(user)}, nil
 }
 
+// builtIn are the rules of the package's own files.
+var builtIn = sync.OnceValue(func() *Rules {
+	r, err := NewRules()
+	if err != nil {
+		panic(err) // their tests read them too
+	}
+	return r
+})
+
 // Of judges an incident.
 func Of(inc *triage.Incident, opt Options) *Verdict {
 	r := opt.Rules
 	if r == nil {
-		r, _ = NewRules()
+		r = builtIn()
 	}
 	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang)}
 	v.Signature = signature.Of(inc, signature.Options{Rules: r.signature})
 	v.Kind = v.kind(inc)
-	if v.Kind == KindSnapshot && v.Hang.Hangs() {
-		v.Kind = KindHang
-	}
 	return v
 }
 
 func (v *Verdict) kind(inc *triage.Incident) Kind {
 	switch {
-	case inc.BugCheck != nil && inc.BugCheck.Live:
-		return KindLiveDump
-	case inc.BugCheck != nil:
+	case inc.BugCheck != nil && !inc.BugCheck.Live:
 		return KindBugCheck
+	case inc.BugCheck != nil && !inc.LiveCompanion():
+		return KindLiveDump
 	case v.Crash != nil && !v.Crash.NoFault():
 		return KindCrash
+	case v.Hang.Hangs():
+		return KindHang
 	}
 	return KindSnapshot
 }
