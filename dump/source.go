@@ -257,7 +257,10 @@ type KernelThread struct {
 	Interrupted   bool   // TrapFrame is of an interrupt or exception, no system service
 	User          Registers
 	Live          bool // captured inside the thread by the live triage writer
-	Note          string
+	// Wait is what a waiting thread waits for, nil when it does not wait or the
+	// dump does not say.
+	Wait *KernelWait
+	Note string
 }
 
 // CPU is one processor of a kernel dump.

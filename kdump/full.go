@@ -26,6 +26,10 @@ type full struct {
 	listed        atomic.Bool // processes is complete
 	objectsOnce   sync.Once
 	objects       cidObjects
+	typesOnce     sync.Once
+	types         objectTypes
+	resourcesOnce sync.Once
+	resources     map[uint64]resource
 	sessionsOnce  sync.Once
 	sessions      []*AddressSpace
 }

@@ -13,6 +13,9 @@ type kdbg struct {
 	modules        uint64 // PsLoadedModuleList
 	processHead    uint64
 	cidTable       uint64 // address of the pointer PspCidTable
+	callUserMode   uint64 // KiCallUserMode
+	resources      uint64 // ExpSystemResourcesList
+	typeObject     uint64 // address of the pointer ObpTypeObjectType
 	unloaded       uint64 // address of the pointer MmUnloadedDrivers
 	timeIncrement  uint64 // address of KeTimeIncrement
 	processorBlock uint64
@@ -20,7 +23,7 @@ type kdbg struct {
 
 	thread struct {
 		nextProcessor, teb, kernelStack, initialStack, apcProcess, state int
-		stackLimit, stackBase, waitReason                                int
+		stackLimit, stackBase, waitReason, irps                          int
 		size                                                             int
 	}
 	process struct {
@@ -29,6 +32,7 @@ type kdbg struct {
 	prcb struct {
 		currentThread, mhz, cpuType, vendor, number, context, idleThread, size int
 		contained                                                              int // within KPCR
+		dpcStack, isrStack                                                     int
 	}
 }
 
@@ -61,6 +65,9 @@ func parseKDBG(c *cursor.Cursor, ptr int) (*kdbg, *dump.Error) {
 		modules:        r.address(0x48, ptr),
 		processHead:    r.address(0x50, ptr),
 		cidTable:       r.address(0x58, ptr),
+		callUserMode:   r.address(0x38, ptr),
+		resources:      r.address(0x60, ptr),
+		typeObject:     r.address(0xa0, ptr),
 		timeIncrement:  r.address(0x78, ptr),
 		unloaded:       r.address(0x220, ptr),
 		ntBuildLab:     r.address(0x208, ptr),
@@ -71,12 +78,14 @@ func parseKDBG(c *cursor.Cursor, ptr int) (*kdbg, *dump.Error) {
 	t.initialStack, t.apcProcess, t.state = r.off16(0x29e), r.off16(0x2a0), r.off16(0x2a2)
 	t.size = r.off16(0x2c0)
 	t.stackLimit, t.stackBase, t.waitReason = r.off32(0x340), r.off32(0x344), r.off16(0x35c)
+	t.irps = r.off32(0x34c)
 	p := &k.process
 	p.size, p.peb, p.parent, p.dirBase = r.off16(0x2a8), r.off16(0x2aa), r.off16(0x2ac), r.off16(0x2ae)
 	c8 := &k.prcb
 	c8.size, c8.currentThread, c8.mhz, c8.cpuType = r.off16(0x2b0), r.off16(0x2b4), r.off16(0x2b6), r.off16(0x2b8)
 	c8.vendor, c8.number, c8.contained = r.off16(0x2ba), r.off16(0x2be), r.off16(0x2e6)
 	c8.context, c8.idleThread = r.off16(0x338), r.off16(0x350)
+	c8.dpcStack, c8.isrStack = r.off16(0x354), r.off16(0x356)
 	return k, nil
 }
 

@@ -70,6 +70,16 @@ type listRow struct {
 	threadName                  int // ETHREAD
 }
 
+// waitRow holds the offsets by which it is found what a thread waits for, and a
+// process's handles; 0 is not known. See nt_waits.tsv.
+type waitRow struct {
+	kernelKey
+	waitList, waitBlock, waitCount, mutants         int // KTHREAD
+	alpcMessage, alpcWait, irps                     int // ETHREAD
+	handles                                         int // EPROCESS.ObjectTable
+	waitingThread, ownerPort, serverThread, message int // KALPC_MESSAGE
+}
+
 // fits reports whether a row is of the dump's kernel.
 func (k *kernelKey) fits(f *File) bool {
 	if f.kd == nil {
@@ -98,4 +108,14 @@ func (f *File) lists() *listRow {
 		}
 	}
 	return &listRow{}
+}
+
+// waits returns the row for the dump's kernel, or an empty one.
+func (f *File) waits() *waitRow {
+	for i := range waitRows {
+		if waitRows[i].fits(f) {
+			return &waitRows[i]
+		}
+	}
+	return &waitRow{}
 }
