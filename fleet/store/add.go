@@ -1,0 +1,294 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dumptriage/fleet/similar"
+)
+
+// Incident is a dump and what is known of it.
+type Incident struct {
+	Key       string // of its content
+	Path      string
+	Status    string
+	Reason    string    // of a failure
+	Captured  time.Time // zero when not known
+	Process   string
+	Version   string // of the process's image, "" unknown
+	Arch, OS  string
+	Threads   int
+	Algorithm string // of the signature; "" when there is none
+	Kind      string
+	Class     string
+	Text      string
+	Bucket    string
+	Stack     string   // id of the canonical stack
+	Frames    []string // innermost first
+	Modules   []Module // on the stack
+}
+
+// Module is a build of a module.
+type Module struct{ Name, Version, CodeID string }
+
+// Regression is a dump of a bucket that was to be fixed in the dump's version.
+type Regression struct{ Bucket, Key, Version, Fixed string }
+
+// batchSize is how many incidents one transaction adds.
+const batchSize = 128
+
+// Add adds an incident; it is written with others, at the latest by Flush or
+// Close. One without a key, whose files could not be read, is not kept.
+func (s *Store) Add(ctx context.Context, in Incident) error {
+	if in.Key == "" {
+		return nil
+	}
+	if s.pending = append(s.pending, in); len(s.pending) < batchSize {
+		return nil
+	}
+	return s.Flush(ctx)
+}
+
+// Flush writes what was added.
+func (s *Store) Flush(ctx context.Context) error {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	batch := s.pending
+	s.pending = nil
+	err := inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+		a := adder{s, ctx, tx, map[string]bool{}, 0}
+		if err := a.loadModel(); err != nil {
+			return err
+		}
+		for i := range batch {
+			if err := a.add(&batch[i]); err != nil {
+				return err
+			}
+		}
+		return a.keepModel()
+	})
+	if err != nil {
+		s.model = nil // it is ahead of the database
+	}
+	return err
+}
+
+// Regressions returns those that were met since the store was opened.
+func (s *Store) Regressions() []Regression { return s.regressed }
+
+// adder adds incidents in one transaction.
+type adder struct {
+	*Store
+	ctx     context.Context
+	tx      *sql.Tx
+	touched map[string]bool // frames whose frequency changed
+	epoch   int             // of the weights when it began
+}
+
+func (a *adder) exec(query string, args ...any) error {
+	_, err := a.tx.ExecContext(a.ctx, query, args...)
+	return err
+}
+
+// inserted runs an INSERT ... ON CONFLICT DO NOTHING and reports whether it did
+// something.
+func (a *adder) inserted(query string, args ...any) (bool, error) {
+	r, err := a.tx.ExecContext(a.ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n > 0, err
+}
+
+func (a *adder) add(in *Incident) error {
+	bucket, stack := sql.NullString{String: in.Bucket, Valid: in.Bucket != ""}, sql.NullString{String: in.Stack, Valid: in.Stack != "" && len(in.Frames) > 0}
+	isNew, err := a.inserted(`INSERT INTO dumps (dump_key, status, reason, captured, process, version, arch, os, threads, bucket, stack)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (dump_key) DO NOTHING`,
+		in.Key, in.Status, in.Reason, timeText(in.Captured), in.Process, in.Version, in.Arch, in.OS, in.Threads, bucket, stack)
+	if err != nil {
+		return err
+	}
+	if err := a.exec(`INSERT INTO dump_paths (dump_key, path) VALUES ($1, $2) ON CONFLICT (dump_key, path) DO NOTHING`, in.Key, in.Path); err != nil || !isNew {
+		return err
+	}
+	for i, m := range in.Modules {
+		if err := a.exec(`INSERT INTO dump_modules (dump_key, place, name, version, code_id) VALUES ($1, $2, $3, $4, $5)`, in.Key, i, m.Name, m.Version, m.CodeID); err != nil {
+			return err
+		}
+	}
+	if bucket.Valid {
+		if err := a.count(in); err != nil {
+			return err
+		}
+	}
+	if stack.Valid {
+		return a.place(in)
+	}
+	return nil
+}
+
+// count adds a dump to its bucket.
+func (a *adder) count(in *Incident) error {
+	seen := timeText(in.Captured)
+	isNew, err := a.inserted(`INSERT INTO buckets (bucket, algorithm, kind, class, text, dumps, first_seen, last_seen, state, fixed_module, fixed_version, regressed_version, note)
+		VALUES ($1, $2, $3, $4, $5, 1, $6, $6, 'new', '', '', '', '') ON CONFLICT (bucket) DO NOTHING`, in.Bucket, in.Algorithm, in.Kind, in.Class, in.Text, seen)
+	if err != nil || isNew {
+		return err
+	}
+	if err := a.exec(`UPDATE buckets SET dumps = dumps + 1 WHERE bucket = $1`, in.Bucket); err != nil {
+		return err
+	}
+	if seen.Valid {
+		err := a.exec(`UPDATE buckets SET first_seen = CASE WHEN first_seen IS NULL OR first_seen > $2 THEN $2 ELSE first_seen END,
+			last_seen = CASE WHEN last_seen IS NULL OR last_seen < $2 THEN $2 ELSE last_seen END WHERE bucket = $1`, in.Bucket, seen)
+		if err != nil {
+			return err
+		}
+	}
+	return a.regression(in)
+}
+
+// regression notes a dump of a version in which its bucket was to be fixed.
+func (a *adder) regression(in *Incident) error {
+	var module, fixed, known string
+	err := a.tx.QueryRowContext(a.ctx, `SELECT fixed_module, fixed_version, regressed_version FROM buckets WHERE bucket = $1 AND state IN ('fixed', 'regressed')`, in.Bucket).Scan(&module, &fixed, &known)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && fixed == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	version := in.versionOf(module)
+	if version == "" || CompareVersions(version, fixed) < 0 {
+		return nil
+	}
+	a.regressed = append(a.regressed, Regression{in.Bucket, in.Key, version, fixed})
+	if known != "" && CompareVersions(known, version) <= 0 {
+		version = known // the first version that has it again
+	}
+	return a.exec(`UPDATE buckets SET state = 'regressed', regressed_version = $2 WHERE bucket = $1`, in.Bucket, version)
+}
+
+// versionOf is the version of a module in a dump, "" unknown; of the process's
+// image when none is named.
+func (in *Incident) versionOf(module string) string {
+	if module == "" || strings.EqualFold(module, in.Process) {
+		return in.Version
+	}
+	for _, m := range in.Modules {
+		if strings.EqualFold(m.Name, module) {
+			return m.Version
+		}
+	}
+	return ""
+}
+
+// CompareVersions compares versions number by number; a missing one is 0.
+func CompareVersions(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(x), len(y)) {
+		if d := versionPart(x, i) - versionPart(y, i); d != 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+func versionPart(parts []string, i int) int {
+	if i >= len(parts) {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(parts[i])) // what is no number is 0
+	return n
+}
+
+// place puts a stack that is new into a cluster.
+func (a *adder) place(in *Incident) error {
+	isNew, err := a.inserted(`INSERT INTO stacks (stack, kind, score) VALUES ($1, $2, 0) ON CONFLICT (stack) DO NOTHING`, in.Stack, in.Kind)
+	if err != nil || !isNew {
+		return err
+	}
+	frames := in.Frames[:min(len(in.Frames), similar.MaxDepth)]
+	for i, f := range frames {
+		if err := a.exec(`INSERT INTO frames (stack, place, name) VALUES ($1, $2, $3)`, in.Stack, i, f); err != nil {
+			return err
+		}
+		a.touched[f] = true
+	}
+	p := a.model.Place(in.Stack, in.Kind, frames)
+	if err := a.exec(`UPDATE stacks SET cluster = $2, score = $3 WHERE stack = $1`, in.Stack, p.Cluster, p.Score); err != nil {
+		return err
+	}
+	if p.New {
+		return a.exec(`INSERT INTO clusters (cluster, ordinal, kind, far_score, stacks) VALUES ($1, (SELECT COUNT(*) FROM clusters), $2, 0, 1)`, p.Cluster, in.Kind)
+	}
+	if p.Far {
+		return a.exec(`UPDATE clusters SET stacks = stacks + 1, far_stack = $2, far_score = $3 WHERE cluster = $1`, p.Cluster, in.Stack, p.Score)
+	}
+	return a.exec(`UPDATE clusters SET stacks = stacks + 1 WHERE cluster = $1`, p.Cluster)
+}
+
+// loadModel reads the clusters if another process has changed them, or none has
+// been read yet.
+func (a *adder) loadModel() error {
+	generation, err := metaNumber(a.ctx, a.tx, "generation")
+	if err != nil {
+		return err
+	}
+	if a.model == nil || generation != a.generation {
+		if a.model, err = readModel(a.ctx, a.tx, a.params); err != nil {
+			return err
+		}
+	}
+	a.generation, a.epoch = generation, a.model.Weighed()
+	return nil
+}
+
+// keepModel writes what became of the frequencies.
+func (a *adder) keepModel() error {
+	names := a.touched
+	if a.model.Weighed() != a.epoch {
+		// Weights were taken: as of then, every frequency is its own.
+		if err := a.keepWeighed(); err != nil {
+			return err
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		f := a.model.Frequency(name)
+		if err := a.exec(`INSERT INTO frequencies (name, now, weighed) VALUES ($1, $2, $3)
+			ON CONFLICT (name) DO UPDATE SET now = excluded.now, weighed = excluded.weighed`, name, f.Now, f.Weighed); err != nil {
+			return err
+		}
+	}
+	n := a.model.Stacks()
+	a.generation++
+	for name, value := range map[string]int64{"stacks": int64(n.Now), "weighed": int64(n.Weighed), "generation": a.generation} {
+		if err := setMeta(a.ctx, a.tx, name, fmt.Sprint(value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepWeighed is for frames that this transaction did not touch: what they were
+// weighed with is what they are.
+func (a *adder) keepWeighed() error {
+	return a.exec(`UPDATE frequencies SET weighed = now WHERE weighed <> now`)
+}
+
+func sortedKeys(m map[string]bool) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// migrations make the schema, one step after the other; the number of those that
+// were done is kept in meta. What was once released is never changed, only added
+// to. The statements keep to what SQLite and PostgreSQL both understand.
+var migrations = []string{
+	// 1: dumps by content, their incidents, and what these have in common.
+	`
+CREATE TABLE dumps (
+	dump_key TEXT PRIMARY KEY,
+	status TEXT NOT NULL,
+	reason TEXT NOT NULL,
+	captured TEXT,
+	process TEXT NOT NULL,
+	version TEXT NOT NULL,
+	arch TEXT NOT NULL,
+	os TEXT NOT NULL,
+	threads INTEGER NOT NULL,
+	bucket TEXT,
+	stack TEXT
+);
+CREATE INDEX dumps_bucket ON dumps (bucket);
+CREATE INDEX dumps_stack ON dumps (stack);
+CREATE TABLE dump_paths (
+	dump_key TEXT NOT NULL,
+	path TEXT NOT NULL,
+	PRIMARY KEY (dump_key, path)
+);
+CREATE TABLE dump_modules (
+	dump_key TEXT NOT NULL,
+	place INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	version TEXT NOT NULL,
+	code_id TEXT NOT NULL,
+	PRIMARY KEY (dump_key, place)
+);
+CREATE TABLE buckets (
+	bucket TEXT PRIMARY KEY,
+	algorithm TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	class TEXT NOT NULL,
+	text TEXT NOT NULL,
+	dumps INTEGER NOT NULL,
+	first_seen TEXT,
+	last_seen TEXT,
+	state TEXT NOT NULL,
+	fixed_module TEXT NOT NULL,
+	fixed_version TEXT NOT NULL,
+	regressed_version TEXT NOT NULL,
+	note TEXT NOT NULL,
+	merged_into TEXT
+);
+CREATE TABLE stacks (
+	stack TEXT PRIMARY KEY,
+	kind TEXT NOT NULL,
+	cluster TEXT,
+	score REAL NOT NULL
+);
+CREATE TABLE frames (
+	stack TEXT NOT NULL,
+	place INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	PRIMARY KEY (stack, place)
+);
+CREATE TABLE clusters (
+	cluster TEXT PRIMARY KEY,
+	ordinal INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	far_stack TEXT,
+	far_score REAL NOT NULL,
+	stacks INTEGER NOT NULL
+);
+CREATE TABLE frequencies (
+	name TEXT PRIMARY KEY,
+	now INTEGER NOT NULL,
+	weighed INTEGER NOT NULL
+)`,
+}
+
+const metaTable = `CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`
+
+// migrate brings a database up to date. One that a newer program made is refused.
+func migrate(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, metaTable); err != nil {
+		return err
+	}
+	return inTransaction(ctx, db, func(tx *sql.Tx) error {
+		done, err := metaNumber(ctx, tx, "schema")
+		if err != nil {
+			return err
+		}
+		if done > int64(len(migrations)) {
+			return fmt.Errorf("the database has schema %d; this program knows schemas up to %d", done, len(migrations))
+		}
+		for _, m := range migrations[done:] {
+			if _, err := tx.ExecContext(ctx, m); err != nil {
+				return err
+			}
+		}
+		return setMeta(ctx, tx, "schema", fmt.Sprint(len(migrations)))
+	})
+}

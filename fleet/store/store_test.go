@@ -1,0 +1,260 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func create(t *testing.T) (*Store, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "with space?.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s, path
+}
+
+func day(n int) time.Time { return time.Date(2023, 5, n, 8, 30, 0, 0, time.UTC) }
+
+// incident n of a family: families share no frame but the last.
+func incident(family, n int) Incident {
+	frames := []string{}
+	for i := range 8 {
+		frames = append(frames, fmt.Sprintf("app!f%d_%d", family, i))
+	}
+	frames = append(frames[:7-n%3], "os!start")
+	stack := fmt.Sprintf("%032x", family*1000+n%3)
+	return Incident{
+		Key: fmt.Sprintf("%032x", family*1_000_000+n), Path: fmt.Sprintf("/dumps/%d/%d.dmp", family, n), Status: "OK", Captured: day(1 + n%20),
+		Process: "app.exe", Version: fmt.Sprintf("1.0.%d.0", n), Arch: "amd64", OS: "10.0.19045", Threads: 3, Algorithm: "bkt1", Kind: "crash",
+		Class: "AV_READ", Text: fmt.Sprintf("AV_READ | app!f%d_0", family), Bucket: fmt.Sprintf("%016x", family), Stack: stack, Frames: frames,
+		Modules: []Module{{"app.exe", "1.0.0.0", "K"}, {"lib.dll", fmt.Sprintf("2.%d", n), "L"}},
+	}
+}
+
+func add(t *testing.T, s *Store, list ...Incident) {
+	t.Helper()
+	for _, in := range list {
+		if err := s.Add(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bucket(t *testing.T, s *Store, id string) Bucket {
+	t.Helper()
+	b, err := s.Bucket(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBuckets(t *testing.T) {
+	s, _ := create(t)
+	for n := range 5 {
+		add(t, s, incident(1, 4-n), incident(2, n+10))
+	}
+	add(t, s, incident(1, 7), Incident{Key: "", Path: "unreadable"}, Incident{Key: "failed", Path: "x", Status: "ERROR", Reason: "no"})
+	// Known dumps, one of them under another name: nothing new but the name.
+	again := incident(1, 2)
+	again.Path = "/copy.dmp"
+	add(t, s, again, incident(2, 10))
+
+	list, err := s.Buckets(t.Context(), "")
+	if err != nil || len(list) != 2 || list[0].Dumps != 6 || list[1].Dumps != 5 || list[0].Text != "AV_READ | app!f1_0" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if b := list[0]; !b.FirstSeen.Equal(day(1)) || !b.LastSeen.Equal(day(8)) || b.State != StateNew {
+		t.Errorf("seen %v to %v, state %s", b.FirstSeen, b.LastSeen, b.State)
+	}
+	b := bucket(t, s, list[0].ID)
+	if len(b.Clusters) != 1 || len(b.Versions) != 6 || len(b.Examples) != 7 || !slices.Contains(b.Examples, "/copy.dmp") {
+		t.Errorf("%+v", b)
+	}
+	dumps, buckets, clusters, err := s.Count(t.Context())
+	if err != nil || dumps != 12 || buckets != 2 || clusters != 2 {
+		t.Errorf("%d dumps, %d buckets, %d clusters, %v", dumps, buckets, clusters, err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	s, _ := create(t)
+	add(t, s, incident(1, 0), incident(2, 0), incident(0xabc, 0))
+	if id, err := s.Resolve(t.Context(), "0000000000000a"); err != nil || id != "0000000000000abc" {
+		t.Errorf("%s, %v", id, err)
+	}
+	for _, wrong := range []string{"", "%", "f", "xyz"} {
+		if _, err := s.Resolve(t.Context(), wrong); !errors.Is(err, ErrNoBucket) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	if _, err := s.Resolve(t.Context(), "00"); err == nil || !strings.Contains(err.Error(), "several") {
+		t.Errorf("an ambiguous id: %v", err)
+	}
+}
+
+func TestRegression(t *testing.T) {
+	s, _ := create(t)
+	add(t, s, incident(1, 1))
+	id := incident(1, 1).Bucket
+	fixed, version, note := StateFixed, "1.0.5.0", "ticket 12"
+	if err := s.Set(t.Context(), id, Change{State: &fixed, FixedVersion: &version, Note: &note}); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, incident(1, 4))
+	if b := bucket(t, s, id); b.State != StateFixed || b.Note != note || len(s.Regressions()) != 0 {
+		t.Errorf("an older version made it %+v", b)
+	}
+	add(t, s, incident(1, 10), incident(1, 6)) // 1.0.10.0 is after 1.0.6.0
+	if b := bucket(t, s, id); b.State != StateRegressed || b.RegressedVersion != "1.0.6.0" {
+		t.Errorf("%+v", b)
+	}
+	if r := s.Regressions(); len(r) != 2 || r[0].Version != "1.0.10.0" || r[0].Fixed != version {
+		t.Errorf("%+v", r)
+	}
+	// In another module, whose version counts then.
+	module, version := "LIB.dll", "2.20"
+	if err := s.Set(t.Context(), id, Change{State: &fixed, FixedModule: &module, FixedVersion: &version}); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, incident(1, 19))
+	if b := bucket(t, s, id); b.State != StateFixed || b.RegressedVersion != "" {
+		t.Errorf("%+v", b)
+	}
+	add(t, s, incident(1, 21))
+	if b := bucket(t, s, id); b.State != StateRegressed || b.RegressedVersion != "2.21" {
+		t.Errorf("%+v", b)
+	}
+	if err := s.Set(t.Context(), "ffff", Change{State: &fixed}); !errors.Is(err, ErrNoBucket) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	s, _ := create(t)
+	add(t, s, incident(1, 0), incident(2, 1), incident(2, 2), incident(3, 9))
+	one, two, three := incident(1, 0).Bucket, incident(2, 0).Bucket, incident(3, 0).Bucket
+	if err := s.Merge(t.Context(), three, two); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Merge(t.Context(), two, one); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, incident(3, 10))
+	list, err := s.Buckets(t.Context(), "")
+	if err != nil || len(list) != 1 || list[0].Dumps != 5 || !list[0].LastSeen.Equal(day(11)) || !list[0].FirstSeen.Equal(day(1)) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if b := bucket(t, s, one); b.Dumps != 5 || len(b.Examples) != 5 || len(b.Clusters) != 3 {
+		t.Errorf("%+v", b)
+	}
+	for _, c := range [][2]string{{one, one}, {one, two}, {"ffff", one}, {one, "ffff"}} {
+		if err := s.Merge(t.Context(), c[0], c[1]); err == nil {
+			t.Errorf("merging %s into %s is no error", c[0], c[1])
+		}
+	}
+}
+
+func TestCompareVersions(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"1.2.3.4", "1.2.3.4", 0}, {"1.10", "1.9", 1}, {"1", "1.0.0.0", 0}, {"1.0.0.1", "1", 1}, {"0.9", "1", -1}} {
+		if got := CompareVersions(c.a, c.b); got != c.want {
+			t.Errorf("CompareVersions(%s, %s) = %d", c.a, c.b, got)
+		}
+	}
+}
+
+// dumpAll is the whole content, to compare databases.
+func dumpAll(t *testing.T, s *Store) string {
+	t.Helper()
+	var out strings.Builder
+	for _, table := range []string{"dumps", "dump_paths", "buckets", "stacks", "frames", "clusters", "frequencies", "dump_modules"} {
+		err := each(t.Context(), s.db, "SELECT * FROM "+table+" ORDER BY 1, 2", func(r *sql.Rows) error {
+			columns, err := r.Columns()
+			if err != nil {
+				return err
+			}
+			row := make([]any, len(columns))
+			for i := range row {
+				row[i] = new(any)
+			}
+			if err := r.Scan(row...); err != nil {
+				return err
+			}
+			fmt.Fprint(&out, table)
+			for _, v := range row {
+				fmt.Fprint(&out, "|", *v.(*any))
+			}
+			fmt.Fprintln(&out)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
+// Whether one process adds everything, or several after and beside each other.
+func TestClustersDoNotDependOnWhoAdds(t *testing.T) {
+	whole, _ := create(t)
+	parts, path := create(t)
+	other, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	for i := range 120 {
+		in := incident(i%17, i)
+		in.Stack = fmt.Sprintf("%032x", i)
+		in.Frames = append([]string{fmt.Sprintf("app!top%d", i%5)}, in.Frames...)
+		add(t, whole, in)
+		switch i % 3 {
+		case 0:
+			add(t, parts, in)
+		case 1:
+			add(t, other, in)
+		case 2:
+			again, err := OpenExisting(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(t, again, in)
+			again.Close(t.Context())
+		}
+	}
+	if a, b := dumpAll(t, whole), dumpAll(t, parts); a != b {
+		t.Errorf("%d and %d bytes differ", len(a), len(b))
+	}
+	if _, _, clusters, _ := whole.Count(t.Context()); clusters < 10 || clusters > 60 {
+		t.Errorf("%d clusters of 120 stacks of 17 families", clusters)
+	}
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	s, path := create(t)
+	if _, err := s.db.Exec(`UPDATE meta SET value = '99' WHERE name = 'schema'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path); err == nil || !strings.Contains(err.Error(), "schema 99") {
+		t.Errorf("%v", err)
+	}
+	if _, err := OpenExisting(t.Context(), path+"x"); err == nil {
+		t.Error("a database that is not there was opened")
+	}
+}
