@@ -37,6 +37,7 @@ type Document struct {
 	Pairing         *PairingJSON       `json:"pairing,omitempty"`
 	Signature       *SignatureJSON     `json:"signature,omitempty"`
 	Groups          []GroupJSON        `json:"groups,omitempty"`
+	Buckets         []BucketJSON       `json:"buckets,omitempty" jsonschema_description:"of a database (buckets)"`
 	MissingImages   []MissingImgJSON   `json:"missing_images,omitempty"`
 }
 

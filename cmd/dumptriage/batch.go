@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"dumptriage/fleet"
+	"dumptriage/fleet/store"
 	"dumptriage/report"
 	"dumptriage/triage"
 )
@@ -39,7 +41,7 @@ func batchCommand() *cli.Command {
 			"incident. The lines come in the order of the input on standard output, the table on standard\n" +
 			"error. A dump that breaks something is a line with the status ERROR; the others go on.\n" +
 			"With --timeout or --max-memory dumps are triaged in processes of their own.",
-		Flags: []cli.Flag{jobsFlag, outFlag, resumeFlag, shardFlag, timeoutFlag, maxMemoryFlag, rulesFlag,
+		Flags: []cli.Flag{jobsFlag, outFlag, dbFlag, resumeFlag, shardFlag, timeoutFlag, maxMemoryFlag, rulesFlag,
 			imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, framesFlag, aloneFlag, hashFlag, quietFlag, workerFlag},
 		Action: runBatch,
 	}
@@ -63,16 +65,21 @@ func runBatch(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	out, done, err := batchOutput(c)
+	b := &batchRun{c: c, total: len(jobs), progress: newProgress(c, "triaging dumps")}
+	if path := c.String(dbFlag.Name); path != "" {
+		if b.db, err = store.Open(c.Context, path); err != nil {
+			return err
+		}
+	}
+	done, err := b.open()
 	if err != nil {
-		return err
+		return b.close(err)
 	}
 	n := c.Int(jobsFlag.Name)
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
 	limitMemory(int64(n) * batchMemory)
-	b := &batchRun{c: c, out: out, total: len(jobs), progress: newProgress(c, "triaging dumps")}
 	err = fleet.Run(context.Background(), fleet.Config{
 		Queue: fleet.NewMemory(jobs), Workers: n, Emit: b.emit, Skip: done.Has,
 		New: func() (fleet.Worker, error) {
@@ -83,10 +90,7 @@ func runBatch(c *cli.Context) error {
 		},
 	})
 	b.progress.done()
-	if cerr := out.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := b.close(err); err != nil {
 		return err
 	}
 	return b.table()
@@ -100,6 +104,7 @@ const batchMemory = 128 << 20
 type batchRun struct {
 	c        *cli.Context
 	out      *batchFile
+	db       *store.Store // nil: none is wanted
 	total    int
 	tally    fleet.Tally
 	progress *progress
@@ -115,7 +120,38 @@ func (b *batchRun) emit(r fleet.Record) error {
 	}
 	b.tally.Add(&f)
 	b.progress.update(b.tally.Records, b.total)
-	return nil
+	return b.keep(&f)
+}
+
+// keep adds a record to the database. Lines are written first: what a run that was
+// ended had not yet added, the next one adds from them.
+func (b *batchRun) keep(f *fleet.Facts) error {
+	if b.db == nil {
+		return nil
+	}
+	return b.db.Add(b.c.Context, f.Incident())
+}
+
+// open opens the output, and adds to the database what an earlier run has written.
+func (b *batchRun) open() (done *fleet.Done, err error) {
+	b.out, done, err = batchOutput(b.c, func(line []byte) error {
+		f, err := fleet.FactsOf(line)
+		if err != nil {
+			return err
+		}
+		return b.keep(&f)
+	})
+	return done, err
+}
+
+func (b *batchRun) close(err error) error {
+	if b.out != nil {
+		err = errors.Join(err, b.out.Close())
+	}
+	if b.db != nil {
+		err = errors.Join(err, b.db.Close(b.c.Context))
+	}
+	return err
 }
 
 // table ends the run: the table goes where the lines do not.
@@ -127,6 +163,11 @@ func (b *batchRun) table() error {
 	if w != b.c.App.ErrWriter || !b.c.Bool(quietFlag.Name) {
 		if err := report.BatchTable(w, b.tally.Rows(), b.tally.Records, b.tally.Status); err != nil {
 			return err
+		}
+	}
+	if b.db != nil {
+		for _, r := range b.db.Regressions() {
+			warn(b.c, "bucket %s is back: fixed in %s, met in %s", r.Bucket, r.Fixed, r.Version)
 		}
 	}
 	if b.tally.Records > b.tally.Status[report.StatusOK] {
@@ -238,8 +279,9 @@ type batchFile struct {
 	file *os.File // nil: standard output
 }
 
-// batchOutput opens it. Without --resume a file must not be there.
-func batchOutput(c *cli.Context) (*batchFile, *fleet.Done, error) {
+// batchOutput opens it. Without --resume a file must not be there; with it visit is
+// told the lines that are.
+func batchOutput(c *cli.Context, visit func(line []byte) error) (*batchFile, *fleet.Done, error) {
 	path, resume := c.String(outFlag.Name), c.Bool(resumeFlag.Name)
 	switch {
 	case path == "" && resume:
@@ -247,7 +289,7 @@ func batchOutput(c *cli.Context) (*batchFile, *fleet.Done, error) {
 	case path == "":
 		return &batchFile{w: bufio.NewWriterSize(c.App.Writer, 1<<16)}, nil, nil
 	case resume:
-		f, done, err := fleet.Resume(path, nil)
+		f, done, err := fleet.Resume(path, visit)
 		if err != nil {
 			return nil, nil, err
 		}

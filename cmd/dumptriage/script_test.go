@@ -40,13 +40,24 @@ func TestScripts(t *testing.T) {
 		Dir:           filepath.Join("testdata", "script"),
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": checkStatus, "cut": cutFile, "gzip": gzipFile, "zip": zipFiles, "machine": machineDump,
+			"status": checkStatus, "cut": cutFile, "gzip": gzipFile, "zip": zipFiles, "grow": growFile, "machine": machineDump,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
 			return nil
 		},
 	})
+}
+
+// growFile copies a file and adds a byte, which makes other content of the same
+// dump: grow FROM TO.
+func growFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: grow from to")
+	}
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), append(b, 0), 0o666))
 }
 
 // checkStatus runs a command and compares its exit status: status 3 dumptriage ...

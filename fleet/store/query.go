@@ -116,7 +116,7 @@ func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
 	case len(ids) == 0:
 		return "", fmt.Errorf("%w: %s", ErrNoBucket, prefix)
 	case len(ids) > 1:
-		return "", fmt.Errorf("%s is the begin of several ids: %s, %s ...", prefix, ids[0], ids[1])
+		return "", fmt.Errorf("%s is the begin of several ids: %s, %s and perhaps more", prefix, ids[0], ids[1])
 	}
 	return ids[0], nil
 }

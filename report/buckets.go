@@ -1,0 +1,129 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// BucketJSON is a bucket: dumps with one signature.
+type BucketJSON struct {
+	ID               string        `json:"id"`
+	Text             string        `json:"text"`
+	Algorithm        string        `json:"algorithm,omitempty"`
+	Kind             string        `json:"kind,omitempty"`
+	Class            string        `json:"class,omitempty"`
+	Dumps            int           `json:"dumps"`
+	Before           int           `json:"before,omitempty" jsonschema_description:"how many dumps the older database has (diff)"`
+	Change           string        `json:"change,omitempty" jsonschema:"enum=new,enum=grown,enum=gone" jsonschema_description:"against the older database (diff)"`
+	FirstSeen        string        `json:"first_seen,omitempty" jsonschema_description:"when the first of the dumps was written"`
+	LastSeen         string        `json:"last_seen,omitempty"`
+	State            string        `json:"state" jsonschema:"enum=new,enum=known,enum=fixed,enum=regressed"`
+	FixedModule      string        `json:"fixed_module,omitempty" jsonschema_description:"that fixed_version is of; else the process's image"`
+	FixedVersion     string        `json:"fixed_version,omitempty"`
+	RegressedVersion string        `json:"regressed_version,omitempty" jsonschema_description:"the first version from fixed_version on that had it again"`
+	Note             string        `json:"note,omitempty"`
+	MergedInto       string        `json:"merged_into,omitempty"`
+	Clusters         []string      `json:"clusters,omitempty" jsonschema_description:"of like stacks (show)"`
+	Related          []string      `json:"related,omitempty" jsonschema_description:"buckets with stacks in the same clusters (show)"`
+	Versions         []VersionJSON `json:"versions,omitempty"`
+	Examples         []string      `json:"examples,omitempty" jsonschema_description:"paths of dumps, latest first (show)"`
+}
+
+// VersionJSON is a build of a program and how many dumps are of it.
+type VersionJSON struct {
+	Version string `json:"version"`
+	Dumps   int    `json:"dumps"`
+}
+
+// BucketsJSON writes buckets as one JSON object.
+func BucketsJSON(w io.Writer, tool Tool, buckets []BucketJSON) error {
+	d := header(tool, nil, nil)
+	d.Status = StatusOK
+	if d.Buckets = buckets; buckets == nil {
+		d.Buckets = []BucketJSON{}
+	}
+	return newStream(w).document(&d, nil)
+}
+
+// BucketLines writes each bucket as a JSON object on a line.
+func BucketLines(w io.Writer, buckets []BucketJSON) error {
+	s := newStream(w)
+	for i := range buckets {
+		s.value(&buckets[i])
+		s.raw("\n")
+	}
+	if s.err != nil {
+		return s.err
+	}
+	return s.w.Flush()
+}
+
+// BucketsText writes a table of buckets.
+func BucketsText(w io.Writer, buckets []BucketJSON) error {
+	bw := bufio.NewWriter(w)
+	if len(buckets) == 0 {
+		fmt.Fprintln(bw, "no buckets")
+		return bw.Flush()
+	}
+	fmt.Fprintf(bw, "%7s  %-16s  %-9s  %-10s  %-10s  %s\n", "dumps", "bucket", "state", "first", "last", "signature")
+	for _, b := range buckets {
+		dumps := fmt.Sprint(b.Dumps)
+		if b.Change == "grown" {
+			dumps = fmt.Sprintf("+%d", b.Dumps-b.Before)
+		}
+		state := b.State
+		if b.Change != "" && b.Change != "grown" {
+			state = b.Change
+		}
+		fmt.Fprintf(bw, "%7s  %-16s  %-9s  %-10s  %-10s  %s\n", dumps, clean(b.ID), state, day(b.FirstSeen), day(b.LastSeen), clean(b.Text))
+	}
+	return bw.Flush()
+}
+
+// day is the date of a time as BucketJSON has it.
+func day(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s[:min(len(s), len("2006-01-02"))]
+}
+
+// BucketText writes all that is known of a bucket.
+func BucketText(w io.Writer, b *BucketJSON) error {
+	bw := bufio.NewWriter(w)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(bw, "%-10s %s\n", name+":", clean(value))
+		}
+	}
+	line("Bucket", strings.TrimSpace(b.ID+" "+b.Algorithm))
+	line("Signature", b.Text)
+	line("Dumps", fmt.Sprint(b.Dumps))
+	line("First", b.FirstSeen)
+	line("Last", b.LastSeen)
+	state := b.State
+	if b.FixedVersion != "" {
+		state += ", fixed in " + strings.TrimSpace(b.FixedModule+" "+b.FixedVersion)
+	}
+	if b.RegressedVersion != "" {
+		state += ", back in " + b.RegressedVersion
+	}
+	line("State", state)
+	line("Merged", b.MergedInto)
+	line("Note", b.Note)
+	for _, v := range b.Versions {
+		line("Version", fmt.Sprintf("%s (%d)", v.Version, v.Dumps))
+	}
+	for _, c := range b.Clusters {
+		line("Cluster", c)
+	}
+	for _, r := range b.Related {
+		line("Related", r)
+	}
+	for _, p := range b.Examples {
+		line("Dump", p)
+	}
+	return bw.Flush()
+}
