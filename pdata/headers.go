@@ -53,6 +53,7 @@ type sectionHeader struct {
 type ntHeaders struct {
 	id               Identity
 	sections         uint16 // as claimed
+	symbolTable      bool   // there is a COFF symbol table
 	optionalSize     uint16
 	sectionAlignment uint32
 	sizeOfHeaders    uint32
@@ -119,7 +120,8 @@ func parseNTCursor(c *cursor.Cursor) (h ntHeaders, err error) {
 	h.id.Machine = c.U16()
 	h.sections = c.U16()
 	h.id.TimeDateStamp = c.U32()
-	c.Skip(8) // COFF symbol table
+	h.symbolTable = c.U32() != 0
+	c.Skip(4) // number of symbols
 	h.optionalSize = c.U16()
 	c.Skip(2) // Characteristics
 	magic := c.U16()

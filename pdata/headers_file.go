@@ -33,6 +33,7 @@ func fileNT(prefix []byte, off int64) (ntHeaders, error) {
 	h := ntHeaders{
 		id:           Identity{Machine: uint16(fh.Machine), TimeDateStamp: fh.TimeDateStamp},
 		sections:     fh.NumberOfSections,
+		symbolTable:  fh.PointerToSymbolTable != 0,
 		optionalSize: fh.SizeOfOptionalHeader,
 	}
 	switch oh := f.NtHeader.OptionalHeader.(type) {

@@ -103,6 +103,14 @@ func newImage(h headers, name string) *Image {
 // Identity returns the image's identity.
 func (im *Image) Identity() Identity { return im.h.id }
 
+// File returns what an image file is read from, and its size; false for one in
+// memory.
+func (im *Image) File() (r io.ReaderAt, size int64, ok bool) { return im.file, im.size, im.file != nil }
+
+// HasSymbolTable reports whether the headers tell of a COFF symbol table, as those
+// of images with DWARF do. It lies in the file alone.
+func (im *Image) HasSymbolTable() bool { return im.h.symbolTable }
+
 // Name returns the name that the image was opened with.
 func (im *Image) Name() string { return im.name }
 

@@ -44,7 +44,7 @@ type FrameJSON struct {
 	File            string            `json:"file,omitempty"`
 	Line            *uint32           `json:"line,omitempty"`
 	Inlines         []InlineJSON      `json:"inlines,omitempty"`
-	SymbolSource    string            `json:"symbol_source,omitempty" jsonschema:"enum=pdb,enum=sym,enum=dwarf,enum=export,enum=pdata,enum=clr,enum=none"`
+	SymbolSource    string            `json:"symbol_source,omitempty" jsonschema:"enum=pdb,enum=sym,enum=dwarf,enum=coff,enum=export,enum=pdata,enum=clr,enum=none"`
 	Managed         *ManagedFrame     `json:"managed,omitempty"`
 	UnloadedModules []UnloadedHitJSON `json:"unloaded_modules,omitempty"`
 	MissingSymbols  bool              `json:"missing_symbols"`

@@ -20,6 +20,8 @@ const (
 	SourceNone   SourceKind = "none"
 	SourcePDB    SourceKind = "pdb"
 	SourceSym    SourceKind = "sym" // Breakpad's
+	SourceDWARF  SourceKind = "dwarf"
+	SourceCOFF   SourceKind = "coff" // the image's symbol table
 	SourceExport SourceKind = "export"
 	SourcePdata  SourceKind = "pdata" // only the function's start is known
 )

@@ -162,8 +162,27 @@ func (s *space) debugOf(m *Module) symbols.Debug {
 	}
 	var d symbols.Debug
 	d, m.SymbolsPath, m.Symbols = s.store.FindDebug(cv, m.ImagePath)
+	if d == nil || m.Symbols == symbols.DebugMismatch {
+		if own, path := s.imageDebug(m, im); own != nil {
+			d, m.SymbolsPath, m.Symbols = own, path, symbols.DebugLoaded
+		}
+	}
 	s.debug[m] = d
 	return d
+}
+
+// imageDebug finds what compilers put into the image itself. Memory has no symbol
+// table and often no debug sections, so that the file is looked for, if the
+// headers say that it is worth while.
+func (s *space) imageDebug(m *Module, im *pdata.Image) (symbols.Debug, string) {
+	path := m.ImagePath
+	if im != nil && m.Image == symbols.ImageFromMemory && im.HasSymbolTable() {
+		im, path, _ = s.store.Find(m.Module)
+	}
+	if im == nil {
+		return nil, ""
+	}
+	return s.store.FindImageDebug(im, path)
 }
 
 // Executable implements unwind.Space. In a module with an image the section

@@ -30,7 +30,8 @@ var allowed = map[string][]string{
 	"symbols/pdb":            {"dump", "internal/cursor"},
 	"symbols/undname":        {},
 	"symbols/sym":            {"dump"},
-	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/undname", "pdata", "internal/cursor", "internal/input"},
+	"symbols/dwarf":          {"dump", "internal/cursor"},
+	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/dwarf", "symbols/undname", "pdata", "internal/cursor", "internal/input"},
 	"symbols/server":         {"dump"},
 	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
 	// What an incident means. Each reads an Incident and nothing below the
