@@ -193,7 +193,16 @@ func classKey(c hang.Class) string {
 }
 
 func (a *AnalysisJSON) hangReason(inc *triage.Incident, v *hang.Verdict) {
-	if v != nil {
-		a.Reason, a.Confidence = hangReason(inc, v), string(v.Confidence)
+	if v == nil {
+		return
+	}
+	a.Reason, a.Confidence = hangReason(inc, v), string(v.Confidence)
+	if v.Subject < 0 || !v.Hangs() {
+		return
+	}
+	// Where the program called what waits.
+	w, t := &v.Waits[v.Subject], &inc.Threads[v.Subject]
+	if !w.Kernel && t.User != nil && w.Caller >= 0 && w.Caller < len(t.User.Frames) {
+		a.Blame = callSite(&t.User.Frames[w.Caller], inc.System.Arch)
 	}
 }

@@ -1,6 +1,8 @@
 package hang
 
 import (
+	"slices"
+
 	"golang.org/x/arch/x86/x86asm"
 
 	"dumptriage/dump"
@@ -166,26 +168,28 @@ func (e *evaluation) register(n int, reg dump.Reg, steps int) (uint64, bool) {
 	if steps == 0 {
 		return 0, false
 	}
-	for k := n - 1; k >= 0; k-- {
-		in := &e.site.code[k]
-		if !writes(in, reg) {
-			continue
+	if preserved(reg) && !e.written(n, reg) { // it is still what unwinding found
+		if v, ok := e.regs[e.frame].Get(reg); ok {
+			return v, true
 		}
-		return e.result(k, in, reg, steps-1)
+	}
+	for k := n - 1; k >= 0; k-- {
+		if in := &e.site.code[k]; writes(in, reg) {
+			return e.result(k, in, reg, steps-1)
+		}
 	}
 	if preserved(reg) {
-		// Not written since: it is what unwinding found, unless it is written later.
-		for k := n; k < len(e.site.code); k++ {
-			if writes(&e.site.code[k], reg) {
-				return 0, false
-			}
-		}
-		return e.regs[e.frame].Get(reg)
+		return 0, false
 	}
 	if e.site.entered { // the function's own argument
 		return e.a.argAMD64(e.h, e.regs, e.frame, reg, e.depth-1)
 	}
 	return 0, false
+}
+
+// written reports whether a register changes from instruction n on.
+func (e *evaluation) written(n int, reg dump.Reg) bool {
+	return slices.ContainsFunc(e.site.code[n:], func(in instruction) bool { return writes(&in, reg) })
 }
 
 // result is what instruction k, which writes reg, left in it.

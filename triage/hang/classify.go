@@ -24,7 +24,7 @@ type match struct {
 // classify names what one thread waits for by its two halves. Of the kernel half
 // it needs no more than what the user half leaves open.
 func (a *analysis) classify(t *triage.Thread) Wait {
-	w := Wait{Frame: -1}
+	w := Wait{Frame: -1, Caller: -1}
 	if t.User != nil {
 		a.classifyHalf(&w, t.User, false)
 	}
@@ -33,6 +33,9 @@ func (a *analysis) classify(t *triage.Thread) Wait {
 		a.classifyHalf(&k, t.Kernel, true)
 		if k.Class != ClassUnknown && k.Class != ClassRunning {
 			w.Class, w.Frame, w.Rule, w.Kernel, w.matches, w.Confidence = k.Class, k.Frame, k.Rule, true, nil, k.Confidence
+			if w.Caller < 0 {
+				w.Caller = k.Caller
+			}
 		}
 	}
 	a.marks(&w, t)
@@ -40,7 +43,7 @@ func (a *analysis) classify(t *triage.Thread) Wait {
 }
 
 func (a *analysis) classifyHalf(w *Wait, h *triage.Half, kernel bool) {
-	w.matches = a.waitFrames(h)
+	w.matches, w.Caller = a.waitFrames(h)
 	if len(w.matches) == 0 {
 		w.Class, w.Frame = plain(h, kernel)
 		w.Confidence = Medium
@@ -59,9 +62,8 @@ func (a *analysis) classifyHalf(w *Wait, h *triage.Half, kernel bool) {
 }
 
 // waitFrames lists the frames that wait rules match, innermost first, as far as
-// the stack is plumbing.
-func (a *analysis) waitFrames(h *triage.Half) []match {
-	var out []match
+// the stack is plumbing, and the first frame behind that, -1 when there is none.
+func (a *analysis) waitFrames(h *triage.Half) (out []match, caller int) {
 	for i := range h.Frames[:min(len(h.Frames), maxMatched)] {
 		f := &h.Frames[i]
 		if f.Capture {
@@ -71,10 +73,10 @@ func (a *analysis) waitFrames(h *triage.Half) []match {
 		if r := a.rules.wait.Find(module, function); r != nil {
 			out = append(out, match{i, r, a.rules.params[r]})
 		} else if a.rules.plumbing.Find(module, function) == nil {
-			break
+			return out, i
 		}
 	}
-	return out
+	return out, -1
 }
 
 // plain classes a stack that no wait rule matches by its first frame: at a system

@@ -157,6 +157,7 @@ type Evidence struct {
 type Wait struct {
 	Class      Class
 	Frame      int    // the frame that says so, -1 when none does
+	Caller     int    // the first frame of the same half behind what waits go through, -1 when there is none
 	Kernel     bool   // Frame is one of the kernel half
 	Rule       string // file:line, "" when no rule was needed
 	Roles      []string
