@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"dumptriage/internal/input"
 	"dumptriage/report"
 	"dumptriage/triage"
+	"dumptriage/triage/verdict"
 )
 
 // fuzzFileMost keeps the fuzzer from spending its time on copies.
@@ -60,7 +62,11 @@ func checkAnswer(t *testing.T, user, kernel *triage.Dump) {
 		damaged = damaged || !e.Warning
 	}
 	var out bytes.Buffer
-	opt := report.Options{Tool: tool()}
+	defer inc.Close()
+	opt := report.Options{Tool: tool(), Verdict: verdict.Of(inc, verdict.Options{})}
+	if err := report.TriageText(io.Discard, inc, opt); err != nil {
+		t.Fatal(err)
+	}
 	if err := report.JSON(&out, inc, opt); err != nil {
 		t.Fatal(err)
 	}

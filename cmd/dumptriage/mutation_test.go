@@ -13,6 +13,7 @@ import (
 	"dumptriage/internal/input"
 	"dumptriage/report"
 	"dumptriage/triage"
+	"dumptriage/triage/verdict"
 )
 
 // The promise for damaged input: an answer or an error, within this time and
@@ -43,7 +44,14 @@ func analyzeBytes(t testing.TB, name string, b []byte) {
 	if err != nil {
 		t.Fatalf("%s: a dump alone cannot mismatch: %v", name, err)
 	}
-	opt := report.Options{Tool: tool()}
+	defer inc.Close()
+	opt := report.Options{Tool: tool(), Verdict: verdict.Of(inc, verdict.Options{}), ExplainSignature: true}
+	if err := report.TriageText(io.Discard, inc, opt); err != nil {
+		t.Fatalf("%s: triage: %v", name, err)
+	}
+	if err := report.BriefJSON(io.Discard, inc, opt); err != nil {
+		t.Fatalf("%s: brief: %v", name, err)
+	}
 	if err := report.JSON(io.Discard, inc, opt); err != nil {
 		t.Fatalf("%s: JSON: %v", name, err)
 	}
