@@ -38,6 +38,7 @@ type full struct {
 // data block and the current thread. It never fails: what is missing becomes
 // damage.
 func (f *File) openFull() {
+	f.r = &pageCache{r: f.r}
 	phys := f.openPhysical()
 	if phys == nil {
 		return

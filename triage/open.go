@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,11 +70,22 @@ func openSource(f *input.File, path string) (dump.Source, error) {
 	case strings.HasPrefix(magic, "MDMP"):
 		return wrap(minidump.Open(f, f.Size(), path))
 	case magic == "PAGEDU64", magic == "PAGEDUMP":
-		return wrap(kdump.Open(f, f.Size(), path))
+		return wrap(kdump.Open(kernelReader(f), f.Size(), path))
 	case magic == "USERDU64", magic == "USERDUMP":
 		return wrap(minidump.OpenUserDump(f, f.Size(), path))
 	}
 	return nil, notADump(magic)
+}
+
+// smallKernelDump is the size up to which a kernel dump is read through its
+// mapping. Larger ones hold physical memory, for which the reader has a cache.
+const smallKernelDump = 64 << 20
+
+func kernelReader(f *input.File) io.ReaderAt {
+	if f.Size() > smallKernelDump {
+		return f.Unmapped()
+	}
+	return f
 }
 
 // wrap keeps a nil pointer from becoming a Source that is not nil.

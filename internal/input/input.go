@@ -128,6 +128,32 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// Unmapped returns a reader of the same bytes that goes by system calls. It is
+// for users who keep what they read in a cache of their own: pages of a mapped
+// file count as this process's memory, with many around each that is touched.
+func (f *File) Unmapped() io.ReaderAt {
+	if d, ok := f.content.(*disk); ok {
+		return unmapped{d, f.name}
+	}
+	return f
+}
+
+type unmapped struct {
+	d    *disk
+	name string
+}
+
+func (u unmapped) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off >= u.d.size {
+		return 0, outside(off)
+	}
+	n, err := u.d.pread(p, off)
+	if err != nil && err != io.EOF {
+		err = named(err, u.name)
+	}
+	return n, err
+}
+
 // Size returns the size of the unpacked content in bytes.
 func (f *File) Size() int64 { return f.content.Size() }
 

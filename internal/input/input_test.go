@@ -455,3 +455,25 @@ func TestCannotOpen(t *testing.T) {
 		t.Errorf("empty: %d, %v", n, err)
 	}
 }
+
+// TestUnmapped reads the same bytes and errors by system calls.
+func TestUnmapped(t *testing.T) {
+	b := bytes.Repeat([]byte("0123456789abcdef"), 1000)
+	path := filepath.Join(t.TempDir(), "plain.bin")
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, off := range []int64{-1, 0, 7, 15990, 16000, 1 << 40} {
+		var got, want [20]byte
+		n, err := f.Unmapped().ReadAt(got[:], off)
+		wantN, wantErr := f.ReadAt(want[:], off)
+		if n != wantN || got != want || (err == nil) != (wantErr == nil) || errors.Is(err, io.EOF) != errors.Is(wantErr, io.EOF) {
+			t.Errorf("at %d: %d, %v; want %d, %v", off, n, err, wantN, wantErr)
+		}
+	}
+}
