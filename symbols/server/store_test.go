@@ -257,6 +257,17 @@ func TestPoisonedServer(t *testing.T) {
 	if d, _, state := newStore(t, cache, start(t, host)).FindDebug(identity, ""); d != nil || state == symbols.DebugLoaded || len(listing(t, cache)) != 0 {
 		t.Errorf("took symbols of another build: state %d, %q", state, listing(t, cache))
 	}
+	other, err := os.ReadFile("../pdb/testdata/inline-x64.pdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range [][]byte{other, other[:len(other)/2], other[:4096]} {
+		host := &site{files: map[string][]byte{"/App.pdb/" + pdbKey + "/App.pdb": answer}}
+		cache := t.TempDir()
+		if d, _, _ := newStore(t, cache, start(t, host)).FindDebug(identity, ""); d != nil || len(listing(t, cache)) != 0 {
+			t.Errorf("took %d bytes of another GUID's PDB: %q", len(answer), listing(t, cache))
+		}
+	}
 }
 
 // Names of a dump that mean another place are not asked for and not written.

@@ -6,7 +6,7 @@ set -e
 cd "$(dirname "$0")"
 flags="-O2 -g -nostdlib -fno-asynchronous-unwind-tables -ffile-prefix-map=$PWD=/src -Wl,--entry=start"
 for v in 2 4 5; do x86_64-w64-mingw32-gcc $flags -gdwarf-$v mini.c -o gcc-$v.exe; done
-clang --target=x86_64-w64-mingw32 $flags -gdwarf-4 -fuse-ld=lld mini.c -o clang-4.exe
+clang --target=x86_64-w64-mingw32 $flags -fasynchronous-unwind-tables -gdwarf-4 -fuse-ld=lld mini.c -o clang-4.exe
 clang --target=i686-w64-mingw32 $flags -gdwarf-4 -fuse-ld=lld mini.c -o clang-x86.exe -Wl,--entry=_start
 x86_64-w64-mingw32-g++ $flags -fno-exceptions -gdwarf-5 scopes.cpp -o scopes.exe
 x86_64-w64-mingw32-objcopy --only-keep-debug gcc-5.exe gcc-5.debug
