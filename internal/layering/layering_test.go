@@ -72,6 +72,7 @@ var external = map[string][]string{
 	"triage/hang":      {"golang.org/x/arch/x86/x86asm"},
 	"triage/signature": {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
 	"fleet/store":      {"modernc.org/sqlite"},
+	"symbols/pdb":      {"github.com/klauspost/compress"},
 	"symbols":          {"github.com/ianlancetaylor/demangle"},
 	"internal/input":   {"github.com/klauspost/compress", "github.com/edsrzf/mmap-go", "golang.org/x/sys"},
 	"cmd/dumptriage":   {"github.com/urfave/cli/v2"},

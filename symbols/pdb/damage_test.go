@@ -19,7 +19,6 @@ func TestFormats(t *testing.T) {
 		says   string
 	}{
 		{"Microsoft C/C++ program database 2.00\r\n\x1aJG\x00\x00", FormatMSF2, "MSF 2.00"},
-		{"Microsoft MSFZ Container\r\n\x1aALD\x00\x00", FormatMSFZ, "MSFZ"},
 		{"BSJB\x01\x00\x01\x00", FormatPortable, "portable PDB"},
 		{"MZ\x90\x00", FormatUnknown, "executable image"},
 		{"MSCF\x00", FormatUnknown, "cabinet"},

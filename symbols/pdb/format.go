@@ -11,7 +11,7 @@ import (
 // Format is what a file is by its first bytes.
 type Format string
 
-// The formats that Sniff tells apart. Only FormatMSF7 can be opened.
+// The formats that Sniff tells apart. Only FormatMSF7 and FormatMSFZ can be opened.
 const (
 	FormatMSF7     Format = "MSF 7.00"
 	FormatMSF2     Format = "MSF 2.00"     // Visual C++ 6 and earlier
@@ -34,7 +34,7 @@ var magics = []struct {
 }{
 	{magicMSF7, FormatMSF7, ""},
 	{"Microsoft C/C++ program database 2.00\r\n\x1aJG", FormatMSF2, "is a PDB of the old format MSF 2.00, which is not read"},
-	{"Microsoft MSFZ Container", FormatMSFZ, "is a compressed PDB (MSFZ), which is not read; decompress it with Microsoft's pdbconv"},
+	{magicMSFZ, FormatMSFZ, ""},
 	{"BSJB", FormatPortable, "is a portable PDB (managed code), which holds no native symbols"},
 	{"MZ", FormatUnknown, "is an executable image, not a PDB"},
 	{"MSCF", FormatUnknown, "is a cabinet, not a PDB; unpack it first"},
@@ -60,20 +60,20 @@ func sniff(head []byte) (Format, string) {
 	return FormatUnknown, "is not a PDB"
 }
 
-// checkFormat returns an error that names the format unless the file is one
-// that can be read.
-func checkFormat(r io.ReaderAt, size int64) error {
+// checkFormat returns the format of a file that can be read, and for others an
+// error that names what they are.
+func checkFormat(r io.ReaderAt, size int64) (Format, error) {
 	c := cursor.At(r, size, 0, magicBytes, "MSF")
 	head := c.Bytes(c.Left())
 	if err := c.Err(); err != nil {
-		return err
+		return "", err
 	}
 	format, what := sniff(head)
-	if format == FormatMSF7 {
-		return nil
+	if format == FormatMSF7 || format == FormatMSFZ {
+		return format, nil
 	}
 	if len(head) == 0 {
 		what = "is empty"
 	}
-	return &dump.Error{Code: dump.UnsupportedFormat, Stream: "MSF", Offset: 0, Size: int64(len(head)), Msg: what}
+	return format, &dump.Error{Code: dump.UnsupportedFormat, Stream: "MSF", Offset: 0, Size: int64(len(head)), Msg: what}
 }

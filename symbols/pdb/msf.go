@@ -11,8 +11,9 @@ import (
 )
 
 // MSF is the container of a PDB: a file of equal blocks that hold numbered
-// streams.
+// streams, or one whose streams are compressed.
 type MSF struct {
+	zip       *msfz // of a compressed container, else nil
 	r         io.ReaderAt
 	size      int64
 	blockSize int64
@@ -39,11 +40,15 @@ const (
 // nilStream is the size of a stream that does not exist.
 const nilStream = 0xFFFFFFFF
 
-// OpenMSF reads the superblock and the directory of an MSF 7.00 file. Errors are
-// *dump.Error.
+// OpenMSF reads the superblock and the directory of an MSF 7.00 or MSFZ file.
+// Errors are *dump.Error.
 func OpenMSF(r io.ReaderAt, size int64) (*MSF, error) {
-	if err := checkFormat(r, size); err != nil {
+	format, err := checkFormat(r, size)
+	if err != nil {
 		return nil, err
+	}
+	if format == FormatMSFZ {
+		return openMSFZ(r, size)
 	}
 	c := cursor.At(r, size, superblock, 6*4, "MSF")
 	blockSize, _, blocks, dirBytes := c.U32(), c.U32(), c.U32(), c.U32()
@@ -137,7 +142,7 @@ func (m *MSF) indexDirectory() error {
 // Streams returns the number of streams.
 func (m *MSF) Streams() int { return len(m.sizes) }
 
-// BlockSize returns the size of a block in bytes.
+// BlockSize returns the size of a block in bytes, 0 of a compressed container.
 func (m *MSF) BlockSize() int { return int(m.blockSize) }
 
 // StreamSize returns the size that the directory claims for a stream, in bytes,
@@ -175,6 +180,9 @@ func (m *MSF) openStream(i int) (*Stream, error) {
 	if !ok {
 		return nil, dump.Errorf(dump.OutOfRange, name, "does not exist (the file has %d streams)", len(m.sizes))
 	}
+	if m.zip != nil {
+		return &Stream{name: name, size: int64(size), r: msfzStream{m.zip, name, m.zip.streams[i]}}, nil
+	}
 	c := cursor.New(m.dir, "MSF directory", -1)
 	c.Seek(m.lists[i])
 	n := (int64(size) + m.blockSize - 1) / m.blockSize
@@ -206,5 +214,5 @@ func (m *MSF) newStream(name string, list []byte, size int64) (*Stream, error) {
 		}
 		seen[b/64] |= 1 << (b % 64)
 	}
-	return &Stream{msf: m, name: name, list: list, size: size}, nil
+	return &Stream{name: name, size: size, r: blocks{m, name, list}}, nil
 }

@@ -9,23 +9,18 @@ import (
 	"dumptriage/internal/cursor"
 )
 
-// Stream is one stream of an MSF file. It implements io.ReaderAt by gathering
-// blocks, and may be used from several goroutines.
+// Stream is one stream of a PDB. It implements io.ReaderAt, and may be used from
+// several goroutines.
 type Stream struct {
-	msf  *MSF
 	name string
-	list []byte // block numbers, checked by newStream, four bytes each
 	size int64
+	r    io.ReaderAt // never read outside the size
 }
 
 // Size returns the stream's size in bytes.
 func (s *Stream) Size() int64 { return s.size }
 
-func (s *Stream) block(i int64) int64 {
-	return int64(binary.LittleEndian.Uint32(s.list[i*4:]))
-}
-
-// ReadAt reads from the stream. Runs of neighbouring blocks are read at once.
+// ReadAt reads from the stream.
 func (s *Stream) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, dump.Errorf(dump.OutOfRange, s.name, "negative offset %d", off)
@@ -37,6 +32,26 @@ func (s *Stream) ReadAt(p []byte, off int64) (int, error) {
 	if int64(len(p)) > s.size-off {
 		p, eof = p[:s.size-off], io.EOF
 	}
+	n, err := s.r.ReadAt(p, off)
+	if err == nil {
+		err = eof
+	}
+	return n, err
+}
+
+// blocks is a stream that is gathered from the blocks of an MSF file.
+type blocks struct {
+	msf  *MSF
+	name string
+	list []byte // block numbers, checked by newStream, four bytes each
+}
+
+func (s blocks) block(i int64) int64 {
+	return int64(binary.LittleEndian.Uint32(s.list[i*4:]))
+}
+
+// ReadAt reads from the stream. Runs of neighbouring blocks are read at once.
+func (s blocks) ReadAt(p []byte, off int64) (int, error) {
 	bs := s.msf.blockSize
 	done := 0
 	for done < len(p) {
@@ -57,7 +72,7 @@ func (s *Stream) ReadAt(p []byte, off int64) (int, error) {
 			return done, &dump.Error{Code: dump.IO, Stream: s.name, Offset: first*bs + in, Size: want, Msg: "cannot be read", Err: err}
 		}
 	}
-	return done, eof
+	return done, nil
 }
 
 // bytes reads n bytes at off. It gives all of them or an error.
@@ -72,7 +87,8 @@ func (s *Stream) bytes(off, n int64) ([]byte, error) {
 	return p, nil
 }
 
-// all reads the whole stream, which is never larger than the file.
+// all reads the whole stream, which is never larger than the file, or than a
+// compressed file may unfold to.
 func (s *Stream) all() ([]byte, error) { return s.bytes(0, s.size) }
 
 // cursor returns a cursor over a part of the stream; what names it in errors.
