@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"dumptriage/symbols"
 	"dumptriage/symbols/pdb"
@@ -146,15 +147,18 @@ func (t *text) structure(s *pdb.Struct) {
 	}
 }
 
-// ManifestText writes a line "name,key,1" for each file that is missing, as
-// symchk's manifests have it.
+// ManifestText writes a line "name,key,1" for each file that is missing, once, as
+// symchk's manifests have it. A name with a comma cannot be told in one.
 func ManifestText(w io.Writer, l *List) error {
 	b := bufio.NewWriter(w)
+	written := map[symbols.FileKey]bool{}
 	for i := range l.Symbols {
 		n := &l.Symbols[i]
-		if n.Missing() && n.Key.Check() == nil {
-			fmt.Fprintf(b, "%s,%s,1\n", n.Key.Name, n.Key.ID)
+		if !n.Missing() || n.Key.Check() != nil || written[n.Key] || strings.Contains(n.Key.Name, ",") {
+			continue
 		}
+		written[n.Key] = true
+		fmt.Fprintf(b, "%s,%s,1\n", n.Key.Name, n.Key.ID)
 	}
 	return b.Flush()
 }

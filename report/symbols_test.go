@@ -46,6 +46,9 @@ func TestSymbolList(t *testing.T) {
 			t.Errorf("the JSON lacks %s:\n%s", want, js.String())
 		}
 	}
+	comma := l.Symbols[1]
+	comma.Key.Name = "a,b.pdb"
+	l.Symbols = append(l.Symbols, l.Symbols[1], comma) // two modules may share a PDB
 	if err := ManifestText(&manifest, l); err != nil || manifest.String() != "app.pdb,AB1,1\n" {
 		t.Errorf("%q, %v", manifest.String(), err)
 	}

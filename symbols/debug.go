@@ -200,10 +200,14 @@ func openPDB(r io.ReaderAt, size int64, file string) (matcher, error) {
 	return PDB{f}, nil
 }
 
-// Name implements Debug.
+// Name implements Debug. A public symbol of which nothing tells how far it reaches
+// counts only as far as an export would.
 func (p PDB) Name(lookup, ip uint32) (Name, bool) {
 	loc, ok := p.Lookup(lookup)
 	if !ok || loc.Function == "" || loc.FunctionRVA > ip {
+		return Name{}, false
+	}
+	if loc.Source == pdb.SourcePublic && !loc.SamePiece && lookup-loc.FunctionRVA >= exportReach {
 		return Name{}, false
 	}
 	n := Name{Offset: uint64(ip - loc.FunctionRVA), Source: SourcePDB, File: loc.File, Line: loc.Line}

@@ -147,3 +147,35 @@ func TestPDBKey(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Without the contributions of the object files nothing tells how far a public
+// symbol reaches, and one far away is not taken. The file is altered so that the
+// contributions are of an unknown version and the code goes on for 32 KiB.
+func TestFarPublic(t *testing.T) {
+	b, err := os.ReadFile("pdb/testdata/inline-x64.pdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, text := []byte{0x2d, 0xba, 0x2e, 0xf1}, []byte(".text\x00\x00\x00\x49\x01\x00\x00")
+	if bytes.Count(b, version) != 1 || bytes.Count(b, text) != 1 {
+		t.Fatal("not the file that was meant")
+	}
+	altered := bytes.Clone(b)
+	altered[bytes.Index(b, version)] ^= 1
+	altered[bytes.Index(b, text)+9] = 0x80 // VirtualSize
+	m, err := openPDB(bytes.NewReader(altered), int64(len(altered)), "x.pdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := uint32(0)
+	for p := range m.(PDB).Publics() {
+		if p.RVA >= 0x1000 && p.RVA < 0x2000 && p.Function {
+			last = max(last, p.RVA)
+		}
+	}
+	for off, want := range map[uint32]bool{0: true, exportReach - 1: true, exportReach: false, 0x5000: false} {
+		if n, ok := m.Name(last+off, last+off); ok != want || want && (!n.Public || n.Offset != uint64(off)) {
+			t.Errorf("%#x behind the last public symbol: %+v, %v", off, n, ok)
+		}
+	}
+}

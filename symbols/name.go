@@ -57,7 +57,7 @@ func NameIn(d Debug, im *pdata.Image, lookup, ip uint32) Name {
 	case im == nil, ok && (!n.Public || reaches(im, ip-uint32(n.Offset), lookup)):
 		return n
 	}
-	if start, proved := im.FunctionStart(lookup); ok && proved && start <= ip {
+	if start, proved := im.FunctionStart(lookup); d != nil && proved && start <= ip {
 		if s, ok := d.Name(start, start); ok && s.Offset == 0 {
 			s.Offset, s.File, s.Line, s.Inlines = uint64(ip-start), n.File, n.Line, n.Inlines
 			return s

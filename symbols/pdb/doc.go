@@ -1,4 +1,4 @@
-// Package pdb reads Microsoft program databases (PDB files, MSF 7.00): it names
+// Package pdb reads Microsoft program databases (PDB files: MSF 7.00 and MSFZ): it names
 // code addresses with function, file, line and the chain of inlined calls, and
 // gives public symbols, frame data, the address maps of rearranged images and
 // the layout of structures.
@@ -15,7 +15,8 @@
 //
 // The formats are those that LLVM's "PDB File Format" documentation describes,
 // with the record layouts and constants of the cvinfo.h that Microsoft
-// published, checked against files made by MSVC and lld.
+// published, checked against files made by MSVC and lld; the compressed container is
+// as in Microsoft's "MSFZ Container Specification".
 //
 // # Trust
 //

@@ -36,6 +36,9 @@ type Location struct {
 	Inlines     []Inline
 	Source      Source
 	Module      string // object file, "" when not known
+	// SamePiece says that a public symbol and the address lie in one contribution of
+	// an object file; without it nothing says how far the symbol reaches.
+	SamePiece bool
 }
 
 // Inline is a function inlined at an address. A chain is ordered innermost

@@ -61,8 +61,8 @@ func TestLookupKinds(t *testing.T) {
 		{0x1141, Location{Function: "jump", FunctionRVA: 0x1140, Offset: 1, Size: 6, Source: SourceThunk}},
 		{0x1152, Location{FunctionRVA: 0x1150, Offset: 2, Size: 5, Source: SourceTrampoline}},
 		{0x1168, Location{Function: "label", FunctionRVA: 0x1160, Offset: 8, Source: SourceLabel}},
-		{0x1175, Location{Function: "?second@@YAXXZ", FunctionRVA: 0x1170, Offset: 5, Source: SourcePublic}}, // the function of two
-		{0x1907, Location{Function: "?far@@YAXXZ", FunctionRVA: 0x1900, Offset: 7, Source: SourcePublic}},
+		{0x1175, Location{Function: "?second@@YAXXZ", FunctionRVA: 0x1170, Offset: 5, Source: SourcePublic, SamePiece: true}}, // the function of two
+		{0x1907, Location{Function: "?far@@YAXXZ", FunctionRVA: 0x1900, Offset: 7, Source: SourcePublic, SamePiece: true}},
 	} {
 		c.want.Module = "a.obj"
 		if got := lookup(t, f, c.rva); !reflect.DeepEqual(got, c.want) {

@@ -143,6 +143,7 @@ func (f *File) lookupPublic(loc *Location, rva uint32, piece contribution, known
 	best := t.preferred(i)
 	if r, size, ok := t.fixed(t.recordOffset(best)); ok && r.section == section {
 		loc.Function, loc.FunctionRVA, loc.Size, loc.Source = t.name(t.recordOffset(best), size), start, 0, SourcePublic
+		loc.SamePiece = known
 	}
 }
 
