@@ -20,7 +20,7 @@ typedef struct {
 	uint64_t pages;
 	uint64_t page[maxPages];
 	unsigned char fill[4096];
-	bool arm64;
+	bool arm64, x86;
 	uc_engine *uc;
 } machine;
 
@@ -57,8 +57,21 @@ static int arm64gprs[] = {UC_ARM64_REG_X0, UC_ARM64_REG_X1, UC_ARM64_REG_X2, UC_
 	UC_ARM64_REG_X16, UC_ARM64_REG_X17, UC_ARM64_REG_X18, UC_ARM64_REG_X19, UC_ARM64_REG_X20, UC_ARM64_REG_X21, UC_ARM64_REG_X22, UC_ARM64_REG_X23,
 	UC_ARM64_REG_X24, UC_ARM64_REG_X25, UC_ARM64_REG_X26, UC_ARM64_REG_X27, UC_ARM64_REG_X28, UC_ARM64_REG_X29, UC_ARM64_REG_X30, UC_ARM64_REG_SP, UC_ARM64_REG_PC};
 
+static int gprs32[] = {UC_X86_REG_EAX, UC_X86_REG_ECX, UC_X86_REG_EDX, UC_X86_REG_EBX, UC_X86_REG_ESP, UC_X86_REG_EBP, UC_X86_REG_ESI, UC_X86_REG_EDI, UC_X86_REG_EIP};
+
+// The processor gives and takes 4 bytes of each; eip is where rip is.
+static void pointers32(machine *m, void **p) {
+	for (int i = 0; i < 8; i++) p[i] = &m->r[i];
+	p[8] = &m->r[16];
+}
+
 static void fetch(machine *m) {
 	void *p[33];
+	if (m->x86) {
+		pointers32(m, p);
+		uc_reg_read_batch(m->uc, gprs32, p, 9);
+		return;
+	}
 	if (m->arm64) {
 		for (int i = 0; i < 33; i++) p[i] = &m->r[i];
 		uc_reg_read_batch(m->uc, arm64gprs, p, 33);
@@ -71,6 +84,11 @@ static void fetch(machine *m) {
 
 static void store(machine *m) {
 	void *p[33];
+	if (m->x86) {
+		pointers32(m, p);
+		uc_reg_write_batch(m->uc, gprs32, p, 9);
+		return;
+	}
 	if (m->arm64) {
 		for (int i = 0; i < 33; i++) p[i] = &m->r[i];
 		uc_reg_write_batch(m->uc, arm64gprs, p, 33);
@@ -96,8 +114,13 @@ static void reset(machine *m, uint64_t gs) {
 		uc_reg_write(m->uc, UC_ARM64_REG_CPACR_EL1, &vectors);
 		return;
 	}
-	uc_reg_write(m->uc, UC_X86_REG_GS_BASE, &gs);
+	if (!m->x86) uc_reg_write(m->uc, UC_X86_REG_GS_BASE, &gs);
 	uc_reg_write(m->uc, UC_X86_REG_EFLAGS, &flags);
+}
+
+static int openX86(machine *m) {
+	m->x86 = true;
+	return uc_open(UC_ARCH_X86, UC_MODE_32, &m->uc);
 }
 
 static int openARM64(machine *m) {
@@ -129,13 +152,16 @@ type machine struct {
 	c *C.machine
 }
 
-// newMachine returns a processor in 64-bit mode, of x64 or ARM64, without memory.
+// newMachine returns a processor in the architecture's mode without memory.
 func newMachine(arch dump.Arch) (*machine, error) {
 	m := &machine{(*C.machine)(C.calloc(1, C.sizeof_machine))}
 	var err C.uc_err
-	if arch == dump.ARM64 {
+	switch arch {
+	case dump.ARM64:
 		err = C.uc_err(C.openARM64(m.c))
-	} else {
+	case dump.X86:
+		err = C.uc_err(C.openX86(m.c))
+	default:
 		err = C.uc_open(C.UC_ARCH_X86, C.UC_MODE_64, &m.c.uc)
 	}
 	if err != C.UC_ERR_OK {
