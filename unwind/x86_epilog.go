@@ -33,7 +33,7 @@ func (w *Walker) epilog86(regs *dump.Registers, f *Frame, opt *Options) (g guess
 			if n, ok := in.Args[0].(x86asm.Imm); ok {
 				drop = uint64(uint16(n))
 			}
-			g = guess{trust: TrustFramePointer, method: MethodFPO, detail: "by running the code at the function's end", popped: drop > 0}
+			g = guess{trust: TrustFramePointer, method: MethodFPO, detail: "by running the code at the function's end"}
 			g, ok = w.popReturn86(g, sp, drop, opt)
 			return g, out, ok
 		default:

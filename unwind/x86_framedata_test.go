@@ -250,6 +250,49 @@ func TestFrameDataPrologAndEnd(t *testing.T) {
 	}
 }
 
+// What the end of a function pops is known, and what it takes off the stack does
+// not count again when its caller is unwound by a record.
+func TestFunctionEndRegisters(t *testing.T) {
+	s := record86(FrameRecord{Program: searchProgram, SavedRegs: 4, Params: 8})
+	caller := function(FrameRecord{Program: searchProgram, Locals: 0x10, SavedRegs: 4})
+	caller.Begin, caller.Function, caller.end = exeBase+0x1500, exeBase+0x1500, exeBase+0x1580
+	s.records = append(s.records, caller)
+	s.put(0x1320, 0x5e, 0x5f, 0xc2, 8, 0) // pop esi; pop edi; ret 8
+	outer, stale := s.callAt(0x1760), uint32(s.callAt(0x1790))
+	s.poke32(esp0, 0x51, 0xd1, ret86, 1, 2)
+	s.poke32(esp0+0x14+0x10, 0xb1, uint32(outer), 3, stale) // which counting twice would find
+	w, opt, r := s.walker(dump.X86), stackBounds, regs86(exeBase+0x1320, esp0, 0)
+	f, _, _ := w.first(&r, &opt)
+	if stop, ok := w.Step(&r, &f, &opt); !ok || f.IP != ret86 || f.SP != esp0+0x14 {
+		t.Fatalf("%+v %+v", f, stop)
+	}
+	wantReg(t, &r, dump.RSI, 0x51)
+	wantReg(t, &r, dump.RDI, 0xd1)
+	if stop, ok := w.Step(&r, &f, &opt); !ok || f.IP != outer || f.SP != esp0+0x14+0x18 {
+		t.Errorf("%+v %+v", f, stop)
+	}
+}
+
+// A function's start that debug information knows needs no call to prove it,
+// though nothing before it looks like another function's end.
+func TestSimulatedFromKnownStart(t *testing.T) {
+	for known, method := range map[bool]Method{true: MethodFPO, false: MethodEBP} {
+		s := record86(FrameRecord{Kind: FrameTrap})
+		s.records[0].Begin, s.records[0].Function = exeBase+0x1303, exeBase+0x1303
+		s.put(0x1300, 0x40, 0x40, 0x40, 0x56, 0x83, 0xec, 0x10, 0x90) // inc eax; ... push esi; sub esp, 10h
+		if !known {
+			s.records = nil
+		}
+		s.put(0x178e, 0xff, 0xd0) // call eax
+		s.poke32(esp0+0x14, exeBase+0x1790)
+		s.poke32(esp0+0x40, esp0+0x80, uint32(s.callAt(0x1760)))
+		f, _, stop, ok := s.step(regs86(exeBase+0x1307, esp0, esp0+0x40))
+		if !ok || f.Method != method || known && (f.IP != exeBase+0x1790 || f.Trust != TrustFramePointer) {
+			t.Errorf("%v: %+v %+v", known, f, stop)
+		}
+	}
+}
+
 // Records of compilers that describe the prologue instruction by instruction
 // hold there.
 func TestFrameDataOfPrologInstructions(t *testing.T) {
@@ -351,8 +394,9 @@ func TestNonFPO(t *testing.T) {
 func TestFrameDataOwnAddress(t *testing.T) {
 	s := record86(FrameRecord{Program: "$T0 .raSearch = $eip $T0 ^ = $esp $T0 4 + ="})
 	own := uint32(s.callAt(0x1320))
-	s.poke32(esp0, own, ret86)
-	if f, _, stop, ok := s.step(regs86(uint64(own), esp0, 0)); !ok || f.IP != ret86 {
+	s.put(0x178e, 0xff, 0xd0) // call eax, which proves less than a call to the function
+	s.poke32(esp0, own, exeBase+0x1790)
+	if f, _, stop, ok := s.step(regs86(uint64(own), esp0, 0)); !ok || f.IP != exeBase+0x1790 {
 		t.Errorf("%+v %+v", f, stop)
 	}
 }

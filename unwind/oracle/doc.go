@@ -17,5 +17,9 @@
 // ends the process on some instructions, so that Check runs it in a child
 // process, which it restarts behind the function that killed it.
 //
+// RunX86 executes 32-bit images otherwise: with the calls, so that at every
+// instruction the whole stack is known. Its unwind data is the frame records of
+// debug information, which the caller provides.
+//
 // Images are executed but reach nothing outside the emulator.
 package oracle
