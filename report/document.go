@@ -39,6 +39,7 @@ type Document struct {
 	Groups          []GroupJSON        `json:"groups,omitempty"`
 	Buckets         []BucketJSON       `json:"buckets,omitempty" jsonschema_description:"of a database (buckets)"`
 	MissingImages   []MissingImgJSON   `json:"missing_images,omitempty"`
+	Comparison      *SeriesJSON        `json:"comparison,omitempty" jsonschema_description:"of dumps of one process, taken in a row (compare)"`
 }
 
 // ErrorJSON is one thing that went wrong.

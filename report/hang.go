@@ -77,10 +77,17 @@ type ContendedJSON struct {
 }
 
 func waitJSON(inc *triage.Incident, v *verdict.Verdict, index int, h hexer) *WaitJSON {
-	if v == nil || v.Hang == nil || index >= len(v.Hang.Waits) {
+	if v == nil {
 		return nil
 	}
-	w := &v.Hang.Waits[index]
+	return hangWaitJSON(inc, v.Hang, index, h)
+}
+
+func hangWaitJSON(inc *triage.Incident, v *hang.Verdict, index int, h hexer) *WaitJSON {
+	if v == nil || index >= len(v.Waits) {
+		return nil
+	}
+	w := &v.Waits[index]
 	if w.Class == hang.ClassUnknown {
 		return nil
 	}
@@ -153,7 +160,7 @@ func hangJSON(inc *triage.Incident, v *hang.Verdict) *HangAnalysisJSON {
 			continue
 		}
 		for _, i := range c {
-			if w := waitJSON(inc, &verdict.Verdict{Hang: v}, i, h); w != nil {
+			if w := hangWaitJSON(inc, v, i, h); w != nil {
 				j.Cycle = append(j.Cycle, HangLinkJSON{inc.Threads[i].ID, *w})
 			}
 		}

@@ -193,15 +193,20 @@ func waitText(inc *triage.Incident, w *hang.Wait, name func(uint32) string) stri
 	return s
 }
 
-// hangReason is one sentence on the state of the process.
-func hangReason(inc *triage.Incident, v *hang.Verdict) string {
+// hangNames writes a thread's id as the text does.
+func hangNames(inc *triage.Incident) func(uint32) string {
 	p := pid(inc)
-	name := func(id uint32) string {
+	return func(id uint32) string {
 		if p == nil {
 			return fmt.Sprintf("%x", id)
 		}
 		return fmt.Sprintf("%x.%x", *p, id)
 	}
+}
+
+// hangReason is one sentence on the state of the process.
+func hangReason(inc *triage.Incident, v *hang.Verdict) string {
+	name := hangNames(inc)
 	subject := ""
 	if v.Subject >= 0 {
 		subject = fmt.Sprintf("thread %s %s", name(inc.Threads[v.Subject].ID), waitText(inc, &v.Waits[v.Subject], name))

@@ -21,16 +21,19 @@ func (o *opened) Close() {
 	}
 }
 
-// limitMemory sets the limit that the sizes of the dumps allow.
-func (o *opened) limitMemory() {
+// size is that of the files together.
+func (o *opened) size() int64 {
 	size := int64(0)
 	for _, d := range []*triage.Dump{o.user, o.kernel} {
 		if d != nil {
 			size += d.File.Size()
 		}
 	}
-	limitMemory(size)
+	return size
 }
+
+// limitMemory sets the limit that the sizes of the dumps allow.
+func (o *opened) limitMemory() { limitMemory(o.size()) }
 
 // add puts a dump in its place; false means that the place is taken.
 func (o *opened) add(d *triage.Dump) bool {

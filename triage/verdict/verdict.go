@@ -86,6 +86,15 @@ var builtIn = sync.OnceValue(func() *Rules {
 	return r
 })
 
+// Hang returns the rules about waits, for what compares dumps; nil gives the
+// built-in ones.
+func (r *Rules) Hang() *hang.Rules {
+	if r == nil {
+		return nil
+	}
+	return r.hang
+}
+
 // Of judges an incident.
 func Of(inc *triage.Incident, opt Options) *Verdict {
 	r := opt.Rules
