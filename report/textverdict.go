@@ -1,0 +1,269 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+	"dumptriage/triage/crash"
+)
+
+// TriageText writes the verdict for people: what happened and who is to blame,
+// then the stack of the thread that it happened on. Brief leaves out the rest of
+// what is known.
+func TriageText(w io.Writer, inc *triage.Incident, opt Options) error {
+	t := newText(w, opt, inc.System.Arch)
+	t.pid = pid(inc)
+	t.verdict(inc, opt)
+	if opt.Verdict != nil {
+		t.signature(opt.Verdict)
+		t.hang(inc, opt.Verdict.Hang, opt.Brief)
+	}
+	if opt.Brief {
+		t.briefStack(inc)
+		if n := len(inc.Errors); n > 0 {
+			t.line(sgrYellow, "Damage:  %s (see without --brief)", plural(n, "fault"))
+		}
+		return t.flush()
+	}
+	t.line("", "")
+	t.heading(inc)
+	t.crash(inc)
+	t.bugCheck(inc)
+	if v := opt.Verdict; v != nil && v.Crash != nil {
+		t.registers(inc, v.Crash)
+	}
+	if inc.Crashing >= 0 && inc.Crashing < len(inc.Threads) {
+		t.line("", "")
+		t.thread(inc, inc.Crashing)
+	}
+	if opt.Verdict != nil && !opt.Brief {
+		t.hangStacks(inc, opt.Verdict.Hang)
+	}
+	t.explainSignature(opt)
+	t.missing(inc.Missing)
+	t.errors(inc.Errors)
+	return t.flush()
+}
+
+// briefWidth is the width that a line of brief output is cut to, so that all of
+// it stays below 2 KB.
+const (
+	briefWidth  = 170
+	briefFrame  = 80 // of a call site
+	briefFrames = 8
+)
+
+// fact writes a line of the verdict's block.
+func (t *text) fact(opt Options, sgr, label, s string) {
+	if s == "" {
+		return
+	}
+	s = clean(s)
+	if opt.Brief {
+		s = cut(s, briefWidth)
+	}
+	t.line(sgr, "%-8s %s", label+":", s)
+}
+
+// cut shortens a text to so many characters.
+func cut(s string, width int) string {
+	n := 0
+	for i := range s {
+		if n++; n > width {
+			return s[:i] + "..."
+		}
+	}
+	return s
+}
+
+// verdict writes the block that a reader in a hurry reads alone.
+func (t *text) verdict(inc *triage.Incident, opt Options) {
+	a := analysisJSON(inc, opt.Verdict)
+	if a == nil {
+		return
+	}
+	t.fact(opt, sgrBold+sgrRed, "Verdict", joinWith(": ", strings.ReplaceAll(a.Class, "_", " "), a.Reason))
+	if v := opt.Verdict; v != nil && v.Crash != nil && !kernelSays(inc) {
+		t.crashVerdict(inc, v.Crash, opt)
+		return
+	}
+	if a.Blame != "" {
+		t.fact(opt, "", "Blame", joinWith(", ", a.Blame, confidence(a.Confidence)))
+	}
+}
+
+func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options) {
+	t.fact(opt, "", "Code", fmt.Sprintf("%s (%s)", CrashType(&inc.Crash.Exception), hex32(inc.Crash.Code)[2:]))
+	t.fact(opt, "", "Class", joinWith(", ", string(c.Class), byRule(inc, c)))
+	if b := c.Blame; b != nil {
+		t.fact(opt, sgrBold, "Blame", callSite(b.Frame, t.arch)+sourceLine(b.Frame.Name.File, b.Frame.Name.Line))
+		t.fact(opt, "", "Because", joinWith(", ", string(b.Rule), b.Source, fmt.Sprintf("frame %d", b.Index)+found(b.Frame), confidence(b.Confidence)))
+	}
+	if in := inc.Crash.Instruction; in != nil && byProcessor(inc.Crash.Code) {
+		constant := ""
+		if c.Constant {
+			constant = "(the address is a constant: such crashes are deliberate)"
+		}
+		t.fact(opt, "", "At", strings.TrimSpace(in.Text+" "+constant))
+	}
+	if c.HasAddress && c.Target != nil && c.Class != crash.NullPointer {
+		t.fact(opt, "", "Target", joinWith(": ", t.addr(c.Address), t.targetWords(c.Target)))
+	}
+	if r := c.Recursion; r != nil {
+		frames := crashedFrames(inc)
+		var names []string
+		for i := r.From; i < r.From+r.Frames && i < len(frames); i++ {
+			names = append(names, blameText(&frames[i]))
+		}
+		t.fact(opt, "", "Cycle", strings.Join(names, " <- "))
+	}
+	if l := c.Largest; l != nil && l.Index < len(crashedFrames(inc)) {
+		t.fact(opt, "", "Largest", fmt.Sprintf("%s takes %d bytes of stack", blameText(&crashedFrames(inc)[l.Index]), l.Bytes))
+	}
+	for _, i := range c.Inconsistencies {
+		t.fact(opt, sgrYellow, "Strange", inconsistencyWords[i])
+	}
+	if len(c.BitFlips) > 0 {
+		t.fact(opt, sgrYellow, "Bit flip", t.flipWords(inc, &c.BitFlips[0]))
+	}
+	t.fact(opt, "", "Context", t.circumstances(inc, c))
+	for i := range c.Next {
+		t.fact(opt, sgrCyan, "Next", nextStep(inc, &c.Next[i]))
+	}
+}
+
+// byRule says which function of the stack gave the class.
+func byRule(inc *triage.Incident, c *crash.Verdict) string {
+	if frames := crashedFrames(inc); c.Rule != "" && c.RuleFrame < len(frames) {
+		return fmt.Sprintf("because of %s in frame %d (%s)", blameText(&frames[c.RuleFrame]), c.RuleFrame, c.Rule)
+	}
+	return ""
+}
+
+// byProcessor reports whether it was an instruction that raised an exception,
+// and not the system on a program's demand.
+func byProcessor(code uint32) bool {
+	switch code {
+	case 0x80000002, 0x80000003, 0x80000004, 0x4000001e, 0x4000001f, codeAccessViolation, codeInPageError, codeStackBufferOverrun, 0xc000001d, 0xc00000fd, 0x80000001:
+		return true
+	}
+	return code >= 0xc000008c && code <= 0xc0000096
+}
+
+func found(f *triage.Frame) string {
+	if s := howFound(f); s != "" {
+		return " found by" + strings.NewReplacer("[", "", "]", "").Replace(s)
+	}
+	return ""
+}
+
+func (t *text) flipWords(inc *triage.Incident, f *crash.BitFlip) string {
+	s := fmt.Sprintf("one bit away from %s, where the access is allowed", t.addr(f.Address))
+	if f.HasSource {
+		s += ", in " + inc.Crash.Context.Arch.RegName(f.Source)
+	}
+	return fmt.Sprintf("%s (confidence %.0f%%)", s, 100*f.Confidence)
+}
+
+// circumstances are facts about the process at the crash.
+func (t *text) circumstances(inc *triage.Incident, c *crash.Verdict) string {
+	var parts []string
+	if inc.Process.Name != "" {
+		parts = append(parts, inc.Process.Name)
+	}
+	if c.Uptime > 0 {
+		parts = append(parts, "ran "+c.Uptime.Round(time.Second).String())
+	}
+	if inc.Handles != nil {
+		parts = append(parts, plural(len(inc.Handles), "handle"))
+	}
+	if i := inc.Crashing; i >= 0 && i < len(inc.Threads) && inc.Threads[i].HasLastError && inc.Threads[i].LastError != 0 {
+		parts = append(parts, fmt.Sprintf("last error %d (%#x)", inc.Threads[i].LastError, inc.Threads[i].LastError))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// targetWords says what an address points to.
+func (t *text) targetWords(g *crash.Target) string {
+	var what string
+	switch g.Kind {
+	case crash.TargetModule:
+		what = moduleAlias(g.Module.Module) + plus(g.Offset)
+		if n := &g.Frame.Name; g.Code && n.Function != "" {
+			what = moduleAlias(g.Module.Module) + "!" + n.Function + plus(n.Offset)
+		}
+	case crash.TargetStack:
+		what = "stack of thread " + t.threadID(g.ThreadID)
+	default:
+		what = targetKinds[g.Kind]
+	}
+	if g.Unloaded != nil && g.Module == nil {
+		what = joinWith(", ", what, fmt.Sprintf("where %s had been", g.Unloaded.Module.Name()))
+	}
+	protect := ""
+	if g.Region != nil && g.Region.Protect != 0 && g.Kind != crash.TargetStack {
+		protect = protection(g.Region.Protect)
+	}
+	text := ""
+	if g.Text != "" {
+		text = fmt.Sprintf("%q", g.Text)
+	}
+	return joinWith(", ", what, protect, text)
+}
+
+var targetKinds = map[crash.TargetKind]string{
+	crash.TargetNone:     "not mapped, as far as the dump knows",
+	crash.TargetGuard:    "guard page",
+	crash.TargetPrivate:  "private memory",
+	crash.TargetMapped:   "mapped file",
+	crash.TargetImage:    "image",
+	crash.TargetReserved: "reserved, nothing is there",
+	crash.TargetFree:     "free",
+	crash.TargetUnloaded: "",
+	crash.TargetMemory:   "memory in the dump",
+}
+
+// registers lists what the registers of the fault point to.
+func (t *text) registers(inc *triage.Incident, c *crash.Verdict) {
+	if len(c.Registers) == 0 {
+		return
+	}
+	t.line("", "")
+	t.line("", "Registers that point somewhere:")
+	for i := range c.Registers {
+		r := &c.Registers[i]
+		what := ""
+		if r.Target != nil {
+			what = t.targetWords(r.Target)
+		}
+		if r.Pattern != nil {
+			what = joinWith(", ", what, "marks "+r.Pattern.Meaning)
+		}
+		t.line("", "  %-3s %s  %s", inc.Crash.Context.Arch.RegName(r.Reg), t.addr(r.Value), clean(what))
+	}
+}
+
+// briefStack writes the innermost call sites.
+func (t *text) briefStack(inc *triage.Incident) {
+	for i, f := range innermost(inc) {
+		if i == briefFrames {
+			break
+		}
+		label := ""
+		if i == 0 {
+			label = "Stack:"
+		}
+		t.line("", "%-8s %s", label, cut(callSite(&f, archOf(inc, dump.AMD64))+trustMark(&f), briefFrame))
+	}
+}
+
+func archOf(inc *triage.Incident, unknown dump.Arch) dump.Arch {
+	if inc.System.Arch == dump.ArchUnknown {
+		return unknown
+	}
+	return inc.System.Arch
+}
