@@ -15,22 +15,27 @@ type KernelWait struct {
 }
 
 // Owner returns the thread that holds the waiting one up, nil when none is known:
-// the owner of the one object that has an owner, or the thread that took the
-// message.
+// who owns the object, or the thread that took the message. Of several objects
+// any one may be enough, unless all are waited for; then all owners must be one.
 func (w *KernelWait) Owner() *ThreadRef {
-	if w.Message != nil && w.Message.Server != nil {
+	if w.Message != nil {
 		return w.Message.Server
 	}
 	var one *ThreadRef
+	others := 0 // objects that nobody owns
 	for i := range w.Objects {
-		o := w.Objects[i].Owner
-		if o == nil {
-			continue
-		}
-		if one != nil && *one != *o {
+		switch o := &w.Objects[i]; {
+		case o.Own || w.Class == "resource" && o.Type != "ERESOURCE":
+		case o.Owner == nil:
+			others++
+		case one != nil && *one != *o.Owner:
 			return nil
+		default:
+			one = o.Owner
 		}
-		one = o
+	}
+	if others > 0 && !w.All {
+		return nil
 	}
 	return one
 }

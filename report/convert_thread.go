@@ -40,6 +40,7 @@ func threadJSON(t *triage.Thread, h hexer, limit int) ThreadJSON {
 // threadHead is what is known of a thread besides its frames.
 func threadHead(t *triage.Thread, h hexer) ThreadJSON {
 	j := ThreadJSON{ThreadID: t.ID, ThreadName: t.Name, Stitched: t.Stitched, TEB: h.known(t.TEB), StartAddress: h.known(t.StartAddress)}
+	j.Wait = basicWait(t)
 	if t.Thread.Kernel == nil { // a kernel dump does not say
 		j.SuspendCount = &t.SuspendCount
 	}
@@ -92,6 +93,7 @@ func kernelThreadJSON(t *triage.Thread, h hexer) *KernelThreadJSON {
 	if k.CPU >= 0 {
 		j.CPU = &k.CPU
 	}
+	j.Wait = kernelWaitJSON(k.Wait, h)
 	if t.Thread.Kernel != nil { // of a user dump's thread the dump says it
 		j.PID, j.EPROCESS = knownCount(k.PID), h.known(k.EPROCESS)
 	}

@@ -117,11 +117,12 @@ type TimesJSON struct {
 
 // KernelThreadJSON is what the kernel dump says of a thread.
 type KernelThreadJSON struct {
-	ETHREAD    string  `json:"ethread,omitempty"`
-	State      string  `json:"state,omitempty"`
-	WaitReason string  `json:"wait_reason,omitempty"`
-	PID        *uint32 `json:"pid,omitempty" jsonschema_description:"of its process, in a dump of a whole system"`
-	EPROCESS   string  `json:"eprocess,omitempty"`
-	CPU        *int    `json:"cpu,omitempty"`
-	Note       string  `json:"note,omitempty"`
+	ETHREAD    string          `json:"ethread,omitempty"`
+	State      string          `json:"state,omitempty"`
+	WaitReason string          `json:"wait_reason,omitempty"`
+	PID        *uint32         `json:"pid,omitempty" jsonschema_description:"of its process, in a dump of a whole system"`
+	EPROCESS   string          `json:"eprocess,omitempty"`
+	CPU        *int            `json:"cpu,omitempty"`
+	Wait       *KernelWaitJSON `json:"wait,omitempty" jsonschema_description:"what the thread waits for, by the kernel's structures"`
+	Note       string          `json:"note,omitempty"`
 }

@@ -94,6 +94,9 @@ func hangWaitJSON(inc *triage.Incident, v *hang.Verdict, index int, h hexer) *Wa
 	o := &w.Object
 	j := &WaitJSON{Class: string(w.Class), Confidence: string(w.Confidence), Kernel: w.Kernel, Rule: w.Rule, Roles: w.Roles}
 	j.Object, j.Detail = objectText(o, inc.System.Arch), waitDetail(w)
+	if s := objectInKernel(w); s != "" {
+		j.Object = s
+	}
 	if w.Frame >= 0 {
 		j.Frame = &w.Frame
 	}
@@ -127,7 +130,7 @@ func hangWaitJSON(inc *triage.Incident, v *hang.Verdict, index int, h hexer) *Wa
 	}
 	j.Evidence = evidenceTexts(o.Evidence, inc.System.Arch)
 	if w.Owner != nil {
-		in := w.Owner.Index >= 0
+		in := w.Owner.Index >= 0 || w.Owner.Elsewhere
 		j.OwnerThreadID, j.OwnerConfidence, j.OwnerInDump = &w.Owner.ThreadID, string(w.Owner.Confidence), &in
 		for _, e := range evidenceTexts(w.Owner.Evidence, inc.System.Arch) {
 			j.Evidence = append(j.Evidence, "owner: "+e)

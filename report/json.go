@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"reflect"
@@ -176,7 +177,7 @@ func (s *stream) threads(inc *triage.Incident, h hexer, opt Options) {
 	list(s, "threads", func(yield func(*ThreadJSON) bool) {
 		for i := range inc.Threads {
 			j := threadJSON(&inc.Threads[i], h, opt.Frames)
-			j.Wait = waitJSON(inc, opt.Verdict, i, h)
+			j.Wait = cmp.Or(waitJSON(inc, opt.Verdict, i, h), j.Wait)
 			if !yield(&j) {
 				return
 			}
@@ -190,7 +191,7 @@ func (s *stream) crashingThread(inc *triage.Incident, h hexer, opt Options) {
 	}
 	j := threadJSON(&inc.Threads[inc.Crashing], h, opt.Frames)
 	j.ThreadsIndex = &inc.Crashing
-	j.Wait = waitJSON(inc, opt.Verdict, inc.Crashing, h)
+	j.Wait = cmp.Or(waitJSON(inc, opt.Verdict, inc.Crashing, h), j.Wait)
 	s.raw(`,"crashing_thread":`)
 	s.value(&j)
 }

@@ -91,6 +91,8 @@ func objectText(o *hang.Object, arch dump.Arch) string {
 		return joinWith(" ", "the loader lock", hexFor(arch).known(o.Value))
 	case hang.KindGC:
 		return "a garbage collection"
+	case hang.KindKernel:
+		return "kernel object " + kernelAddress(o.Value)
 	}
 	return joinWith(" ", kindTexts[o.Kind], hexFor(arch).addr(o.Value), inBrackets(placeText(o.Place)))
 }
@@ -140,6 +142,8 @@ func evidenceTexts(list []hang.Evidence, arch dump.Arch) []string {
 			s = "inferred from a call earlier in the owner's function"
 		case hang.FromFrames:
 			s = "a function on the owner's stack"
+		case hang.FromKernel:
+			s = "the kernel's structures"
 		}
 		out = append(out, s)
 	}
@@ -155,7 +159,7 @@ func waitDetail(w *hang.Wait) string {
 	if l := w.Object.Lock; l != nil && !l.Locked() {
 		parts = append(parts, "the lock is free in memory")
 	}
-	if w.Owner != nil && w.Owner.Index < 0 {
+	if w.Owner != nil && w.Owner.Index < 0 && !w.Owner.Elsewhere {
 		parts = append(parts, "the dump has no thread of the owner's id")
 	}
 	for _, k := range w.Holds {
@@ -164,10 +168,35 @@ func waitDetail(w *hang.Wait) string {
 	return strings.Join(parts, "; ")
 }
 
+// objectInKernel is what the kernel's structures say that a thread waits for, ""
+// when they say nothing, or the thread rather sleeps or waits for work.
+func objectInKernel(w *hang.Wait) string {
+	if w.InKernel == nil || w.Object.Kind != hang.KindKernel && w.Object.Known() || w.Class.Idle() {
+		return ""
+	}
+	switch w.Class {
+	case hang.ClassSleep, hang.ClassSuspended:
+		return ""
+	}
+	return kernelWaitText(w.InKernel)
+}
+
+// ownerElsewhere is an owner that is in the dump, and in none of the processes
+// whose threads are shown.
+func ownerElsewhere(w *hang.Wait) *dump.ThreadRef {
+	if w.Owner == nil || !w.Owner.Elsewhere || w.InKernel == nil {
+		return nil
+	}
+	return w.InKernel.Owner()
+}
+
 // waitText is what a thread does, with the object and its owner, for people.
 func waitText(inc *triage.Incident, w *hang.Wait, name func(uint32) string) string {
 	s := classTexts[w.Class]
-	if o := objectText(&w.Object, inc.System.Arch); o != "" {
+	inKernel := objectInKernel(w)
+	if inKernel != "" {
+		s = "waits for " + inKernel
+	} else if o := objectText(&w.Object, inc.System.Arch); o != "" {
 		switch w.Object.Kind {
 		case hang.KindLoader, hang.KindGC:
 			s = "waits for " + o
@@ -177,7 +206,11 @@ func waitText(inc *triage.Incident, w *hang.Wait, name func(uint32) string) stri
 			s = "waits for " + o
 		}
 	}
-	if w.Owner != nil {
+	elsewhere := ownerElsewhere(w)
+	switch {
+	case elsewhere != nil:
+		s += ", held by thread " + refText(elsewhere)
+	case w.Owner != nil && !(inKernel != "" && w.Class == hang.ClassThread):
 		held := ", held by thread "
 		if w.Owner.Confidence == hang.Low {
 			held = ", probably held by thread "

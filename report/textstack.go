@@ -46,6 +46,9 @@ func (t *text) thread(inc *triage.Incident, index int) {
 		id = "unknown" // only a context was found of it
 	}
 	t.line(sgr, "%s %2d  Id: %s%s", mark, index, id, t.threadFacts(th))
+	if th.KernelInfo != nil && th.KernelInfo.Wait != nil {
+		t.kernelWait(th.KernelInfo.Wait)
+	}
 	if th.Kernel != nil && len(th.Kernel.Frames) > 0 {
 		t.kernelHalf(th)
 	} else if th.KernelNote != "" {

@@ -70,3 +70,6 @@ func ThreadState(n uint8) string { return threadStateTable.lookup(uint32(n)) }
 
 // WaitReason names a KWAIT_REASON.
 func WaitReason(n uint8) string { return waitReasonTable.lookup(uint32(n)) }
+
+// IRPMajor names the major function of an IRP.
+func IRPMajor(n uint8) string { return irpMajorTable.lookup(uint32(n)) }

@@ -50,6 +50,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 		if i < maxResolved {
 			a.resolve(w, t)
 		}
+		a.fromKernel(w, t)
 		a.override(w, i, lowest)
 	}
 	a.heldByFrames()

@@ -98,6 +98,7 @@ const (
 	KindWindow    Kind = "window"
 	KindLoader    Kind = "loader_lock"
 	KindGC        Kind = "gc"
+	KindKernel    Kind = "kernel_object" // Value is its address
 )
 
 var kinds = []Kind{KindHandle, KindHandles, KindCritical, KindSRW, KindCondition, KindAddress, KindKey, KindWindow}
@@ -144,6 +145,7 @@ const (
 	FromHandles  Source = "handles"   // the dump's handle list
 	FromCode     Source = "code"      // inferred from a call that the thread's code made earlier
 	FromFrames   Source = "frames"    // a function on the owner's stack
+	FromKernel   Source = "kernel"    // the kernel's own structures
 )
 
 // Evidence is one thing that speaks for a fact.
@@ -163,8 +165,9 @@ type Wait struct {
 	Roles      []string
 	Holds      []Kind // what frames show it to hold: KindLoader, KindGC
 	Object     Object
-	Owner      *Owner  // of Object, nil when not known
-	CPUShare   float64 // of a processor since the thread began, when HasCPU
+	Owner      *Owner           // of Object, nil when not known
+	InKernel   *dump.KernelWait // what the kernel's structures say, nil when nothing or no more than the means
+	CPUShare   float64          // of a processor since the thread began, when HasCPU
 	HasCPU     bool
 	Confidence Confidence
 
@@ -209,7 +212,8 @@ type Handle struct {
 // Owner is the thread that holds an object.
 type Owner struct {
 	ThreadID   uint32
-	Index      int // in Incident.Threads, -1 when the dump has no such thread
+	Index      int  // in Incident.Threads, -1 when it is not among them
+	Elsewhere  bool // the dump has it, in a process that the incident is not about
 	Evidence   []Evidence
 	Confidence Confidence
 }

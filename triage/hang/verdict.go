@@ -191,7 +191,7 @@ func (a *analysis) contended(v *Verdict) {
 	}
 	slices.SortStableFunc(all, func(x, y Contended) int { return cmp.Compare(len(y.Waiters), len(x.Waiters)) })
 	for _, c := range all {
-		if c.Owner != nil && c.Owner.Index < 0 {
+		if c.Owner != nil && c.Owner.Index < 0 && !c.Owner.Elsewhere {
 			v.Orphans = append(v.Orphans, c)
 		}
 		if len(c.Waiters) > 1 {
