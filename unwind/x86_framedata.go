@@ -9,6 +9,7 @@ import (
 const (
 	searchWords    = 16 // beyond the expected place of a return address that a call proves,
 	searchUnproven = 3  // and of one that nothing proves
+	searchArgs     = 64 // words of arguments that are searched below it
 	outermostBytes = 64 // from the stack's base within which a zero ends the stack
 )
 
@@ -278,7 +279,7 @@ func (w *Walker) searchReturn86(r *compiledRecord, f *Frame, args uint64, opt *O
 		return expected, "", true
 	}
 	nearest, unproven := uint64(0), uint64(0)
-	for va := low; va >= low && va <= expected+4*searchWords; va += 4 {
+	for va := max(low, expected-min(expected, 4*searchArgs)); va <= expected+4*searchWords; va += 4 {
 		switch p := w.returnAt86(va, f, opt); {
 		case p == proofYes && w.callsThis86(va, r):
 			return va, searchText(va, expected, low), true
@@ -317,7 +318,7 @@ func searchText(at, expected, low uint64) string {
 // may lie on top of a system call stub's stack and is no return address.
 func (w *Walker) returnAt86(va uint64, f *Frame, opt *Options) proof {
 	ip, ok := w.word(va)
-	if !ok || !opt.holds(va, 4) || storedContext(f, ip) {
+	if !ok || va > highestUser32 || !opt.holds(va, 4) || storedContext(f, ip) {
 		return proofNo
 	}
 	return w.returnAddress86(ip, opt)
@@ -340,8 +341,8 @@ func (w *Walker) check86(to *landing86, f *Frame, opt *Options) (why string) {
 	switch {
 	case to.sp <= f.SP:
 		return fmt.Sprintf("the caller's esp %#x would not lie above %#x", to.sp, f.SP)
-	case opt.bounded() && to.sp > opt.StackBase:
-		return fmt.Sprintf("the caller's esp %#x would lie beyond the stack's base %#x", to.sp, opt.StackBase)
+	case to.sp > highestUser32, opt.bounded() && to.sp > opt.StackBase:
+		return fmt.Sprintf("the caller's esp %#x would lie beyond the stack's base", to.sp)
 	}
 	if to.ip == 0 {
 		ebp, known := to.regs.Get(dump.RBP)

@@ -448,6 +448,39 @@ func TestFrameDataOfPatchedCode(t *testing.T) {
 	}
 }
 
+// Sizes are claims: none makes the search long or leads out of 32 bits.
+func TestFrameDataSizesAreClaims(t *testing.T) {
+	for _, size := range []uint32{0x400, 0x7fffffff, 0xfffffffc} {
+		s := record86(FrameRecord{Program: searchProgram, Locals: 4, SavedRegs: 4, Params: size})
+		caller := function(FrameRecord{Program: searchProgram, Locals: size, SavedRegs: size})
+		caller.Begin, caller.Function, caller.end = exeBase+0x1500, exeBase+0x1500, exeBase+0x1580
+		s.records = append(s.records, caller)
+		s.poke32(esp0+4, 0xb1, ret86)
+		reads := &counted{framed: s}
+		w := newWalker(reads, dump.X86, func(va uint64) (Table, uint64) { return s.image, s.base })
+		st := w.Walk(regs86(exeBase+0x1320, esp0, 0), Options{})
+		if len(st.Frames) < 2 || st.Frames[1].IP != ret86 || reads.n > 2000 {
+			t.Errorf("%#x: %d reads, %+v", size, reads.n, st)
+		}
+		for _, f := range st.Frames {
+			if f.SP > highestUser32 {
+				t.Errorf("%#x: %+v", size, f)
+			}
+		}
+	}
+}
+
+// counted counts reads of memory.
+type counted struct {
+	*framed
+	n int
+}
+
+func (c *counted) ReadAt(p []byte, va uint64) (int, error) {
+	c.n++
+	return c.framed.ReadAt(p, va)
+}
+
 // Records are asked for and compiled once.
 func TestFrameDataIsCached(t *testing.T) {
 	s := record86(FrameRecord{Program: searchProgram, SavedRegs: 4})
