@@ -14,7 +14,7 @@ import (
 // none. notes are in the order in which things were tried and done.
 type ExplanationJSON struct {
 	ThreadID uint32     `json:"thread_id"`
-	Half     string     `json:"half" jsonschema:"enum=kernel,enum=wow64,enum=user"`
+	Half     string     `json:"half" jsonschema:"enum=kernel,enum=wow64,enum=user,enum=handler"`
 	Number   int        `json:"number" jsonschema_description:"of the frame in the whole stack, kernel half first"`
 	From     *FrameJSON `json:"from,omitempty"`
 	Frame    *FrameJSON `json:"frame,omitempty"`
@@ -32,7 +32,7 @@ type NoteJSON struct {
 	Begin      string `json:"begin,omitempty" jsonschema_description:"RVA of the function table entry, as end and unwind_info"`
 	End        string `json:"end,omitempty"`
 	UnwindInfo string `json:"unwind_info,omitempty"`
-	Op         string `json:"op,omitempty" jsonschema:"enum=pop,enum=alloc,enum=set_frame,enum=save,enum=save_xmm,enum=machine_frame"`
+	Op         string `json:"op,omitempty" jsonschema:"enum=pop,enum=alloc,enum=set_frame,enum=save,enum=save_xmm,enum=machine_frame,enum=context"`
 	Register   string `json:"register,omitempty"`
 	Name       string `json:"name,omitempty" jsonschema_description:"the register or variable that a frame record gave a value"`
 	Address    string `json:"address,omitempty" jsonschema_description:"where the value was read"`
@@ -84,7 +84,9 @@ func noteJSON(n *unwind.Note, arch dump.Arch, h hexer) NoteJSON {
 			j.Value = h.addr(n.Value)
 		}
 	case unwind.NoteReturn, unwind.NoteCandidate:
-		j.Address = h.addr(n.Addr)
+		if j.Register = n.Name; n.Name == "" {
+			j.Address = h.addr(n.Addr)
+		}
 		if n.Known {
 			j.Value = h.addr(n.Value)
 		}
@@ -95,7 +97,7 @@ func noteJSON(n *unwind.Note, arch dump.Arch, h hexer) NoteJSON {
 
 func noteRegister(n *unwind.Note, arch dump.Arch) string {
 	switch n.Op {
-	case "alloc", "machine_frame":
+	case "alloc", "machine_frame", "context":
 		return ""
 	case "save_xmm":
 		return fmt.Sprintf("xmm%d", n.Reg)
@@ -167,7 +169,11 @@ func (t *text) note(n *unwind.Note, m *triage.Module) {
 			t.line("", "Entry:   function %#x to %#x, unwind information at %#x", n.Entry.Begin, n.Entry.End, n.Entry.UnwindInfo)
 		}
 	case unwind.NoteEpilog:
-		t.line("", "Epilog:  %s", clean(n.Detail))
+		label := "Epilog:"
+		if t.arch == dump.X86 { // entries and prologues too
+			label = "Stands:"
+		}
+		t.line("", "%-8s %s", label, clean(n.Detail))
 	case unwind.NoteUndo:
 		t.line("", "  undo   %s", t.undone(n))
 	case unwind.NoteReturn:
@@ -187,7 +193,7 @@ func (t *text) note(n *unwind.Note, m *triage.Module) {
 func (t *text) assigned(n *unwind.Note) string {
 	switch {
 	case n.Addr != 0:
-		return n.Name + " = " + t.read(n)
+		return fmt.Sprintf("%s = [%s] = %s", n.Name, t.addr(n.Addr), t.addr(n.Value))
 	case !n.Known:
 		return n.Name + " is not known"
 	}
@@ -196,6 +202,9 @@ func (t *text) assigned(n *unwind.Note) string {
 
 // read shows a word that was read, and where.
 func (t *text) read(n *unwind.Note) string {
+	if n.Name != "" {
+		return fmt.Sprintf("%s = %s", n.Name, t.addr(n.Value))
+	}
 	if !n.Known {
 		return fmt.Sprintf("[%s] is not in the dump", t.addr(n.Addr))
 	}
@@ -209,8 +218,8 @@ func (t *text) undone(n *unwind.Note) string {
 		return fmt.Sprintf("alloc %#x: sp %s", n.Value, t.addr(n.SP))
 	case "set_frame":
 		return fmt.Sprintf("set_frame %s = %s: sp %s", reg, t.addr(n.Value), t.addr(n.SP))
-	case "machine_frame":
-		return fmt.Sprintf("machine_frame at [%s]", t.addr(n.Addr))
+	case "machine_frame", "context":
+		return fmt.Sprintf("%s at [%s]", n.Op, t.addr(n.Addr))
 	}
 	return fmt.Sprintf("%s %s: %s", n.Op, reg, t.read(n))
 }

@@ -8,16 +8,18 @@ import (
 )
 
 // ExplainFrame names the frame to explain: by its number in the thread's whole
-// stack as it is printed, kernel half first, or within the kernel half alone.
+// stack as it is printed, kernel half first, or within the kernel half or the
+// handler's frames alone.
 type ExplainFrame struct {
-	Frame  int
-	Kernel bool
+	Frame   int
+	Kernel  bool
+	Handler bool
 }
 
 // Explanation is how one frame was found, or why there is none behind the last.
 type Explanation struct {
 	Thread int    // index in Incident.Threads
-	Half   string // "kernel", "wow64" or "user"
+	Half   string // "kernel", "wow64", "user" or "handler"
 	Number int    // of the frame in the whole stack
 	Index  int    // of the frame in Half
 	Arch   dump.Arch
@@ -42,7 +44,7 @@ func (a *analysis) explain() {
 	t := &a.inc.Threads[0]
 	half, name, first := halfOf(t, want)
 	if half == nil {
-		a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "threads", "thread %d (%#x) has no frame %d: %s", t.ID, t.ID, want.Frame, frameCounts(t)))
+		a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "threads", "thread %d (%#x) has no frame %d: %s", t.ID, t.ID, want.Frame, frameCounts(t, want)))
 		return
 	}
 	i := want.Frame - first
@@ -61,12 +63,16 @@ func (a *analysis) explain() {
 // halfOf returns the half that holds a frame and the number of its first frame.
 // The number behind the last frame of the stack asks how the stack ends.
 func halfOf(t *Thread, want *ExplainFrame) (half *Half, name string, first int) {
-	halves := []struct {
+	type named struct {
 		half *Half
 		name string
-	}{{t.Kernel, "kernel"}, {t.Wow64, "wow64"}, {t.User, "user"}}
-	if want.Kernel {
+	}
+	halves := []named{{t.Kernel, "kernel"}, {t.Wow64, "wow64"}, {t.User, "user"}}
+	switch {
+	case want.Kernel:
 		halves = halves[:1]
+	case want.Handler:
+		halves = []named{{t.Handler, "handler"}}
 	}
 	for _, h := range halves {
 		if h.half == nil {
@@ -84,8 +90,14 @@ func halfOf(t *Thread, want *ExplainFrame) (half *Half, name string, first int) 
 	return half, name, first - len(half.Frames)
 }
 
-func frameCounts(t *Thread) string {
+func frameCounts(t *Thread, want *ExplainFrame) string {
 	n := 0
+	if want.Handler {
+		if t.Handler == nil {
+			return "it has no frames of an exception's handler"
+		}
+		return fmt.Sprintf("the handler's frames are 0 to %d", len(t.Handler.Frames)-1)
+	}
 	for _, h := range []*Half{t.Kernel, t.Wow64, t.User} {
 		if h != nil {
 			n += len(h.Frames)

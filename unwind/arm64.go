@@ -40,6 +40,8 @@ func (w *Walker) stepARM64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 	}
 	s := w.site(f.Lookup)
 	w.resolveARM64(s)
+	w.noteSiteARM64(s)
+	s = w.site(f.Lookup)
 	var stop Stop
 	switch {
 	case f.exact() && s.notCode() && !s.inModule():
@@ -114,7 +116,11 @@ func (w *Walker) resolveARM64(s *site) {
 func (w *Walker) leafARM64(regs *dump.Registers, f *Frame, opt *Options) (arm64Target, bool) {
 	lr, known := regs.Get(dump.ARM64LR)
 	t := arm64Target{target: target{ip: stripPAC(lr), sp: f.SP, method: MethodLeaf}}
-	return t, f.exact() && known && w.checkARM64(t, f, opt).Reason == ""
+	if !f.exact() || !known || w.checkARM64(t, f, opt).Reason != "" {
+		return t, false
+	}
+	w.noteLR(MethodLeaf, t.ip, t.sp)
+	return t, true
 }
 
 // stepWildARM64 unwinds a jump to what is not code.

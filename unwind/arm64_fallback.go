@@ -3,6 +3,7 @@ package unwind
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"dumptriage/dump"
 )
@@ -11,15 +12,22 @@ import (
 // records (x29: the caller's x29, then the return address), else by a scan. A
 // leaf function in frame 0 has no record, so its caller is then missing.
 func (w *Walker) fallbackARM64(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
+	if w.tracing() {
+		s := w.site(f.Lookup)
+		w.resolveARM64(s)
+		w.reject(s.ruleFor(), why.Detail)
+	}
 	g, stop := w.followFP64(f, opt, why)
 	switch {
 	case stop.Reason == "":
 		w.unproven = 0
+		w.noteGuess(g)
 		w.guessed(regs, f, g)
 		return Stop{}, true
 	case stop.Reason == StopEndOfStack || stop.Reason == StopStackMissing:
 		return stop, false
 	}
+	w.reject(MethodRBP, strings.TrimPrefix(stop.Detail, why.Detail+"; "))
 	return w.scanARM64(regs, f, opt, stop)
 }
 
@@ -50,7 +58,7 @@ func (w *Walker) followFP64(f *Frame, opt *Options, why Stop) (guess, Stop) {
 	case w.candidateARM64(ip, opt) == proofNo:
 		return bad("%#x at %#x is no return address", ip, f.FP+8)
 	}
-	return guess{ip: ip, sp: f.FP + 16, fp: next, hasFP: true, trust: TrustFramePointer, method: MethodRBP, detail: why.Detail}, Stop{}
+	return guess{ip: ip, at: f.FP + 8, sp: f.FP + 16, fp: next, fpAt: f.FP, hasFP: true, trust: TrustFramePointer, method: MethodRBP, detail: why.Detail}, Stop{}
 }
 
 // scanARM64 looks for the next frame record or, failing that, return address
@@ -64,12 +72,16 @@ func (w *Walker) scanARM64(regs *dump.Registers, f *Frame, opt *Options, why Sto
 			break
 		}
 		if ip == f.IP || w.candidateARM64(ip, opt) != proofYes {
+			if w.tracing() && w.plausible(ip, opt) {
+				w.noteCandidate(at+8, ip, proofNo)
+			}
 			continue
 		}
-		g := guess{ip: ip, sp: at + 16, trust: TrustScan, method: MethodScan, detail: why.Detail}
+		g := guess{ip: ip, at: at + 8, sp: at + 16, trust: TrustScan, method: MethodScan, detail: why.Detail}
 		if next, _ := w.word(at); next > at && next&7 == 0 && opt.holds(next, 16) && w.onStack(next, opt) {
-			g.fp, g.hasFP = next, true
+			g.fp, g.fpAt, g.hasFP = next, at, true
 			g.detail += "; a frame record"
+			w.noteGuess(g)
 			w.guessed(regs, f, g)
 			return Stop{}, true
 		}
@@ -80,6 +92,7 @@ func (w *Walker) scanARM64(regs *dump.Registers, f *Frame, opt *Options, why Sto
 	if plain.ip == 0 {
 		return why, false
 	}
+	w.noteGuess(plain)
 	w.guessed(regs, f, plain)
 	return Stop{}, true
 }

@@ -56,6 +56,7 @@ func (w *Walker) undoARM64(regs *dump.Registers, f *Frame, s *site, opt *Options
 		return t, missing(f.SP)
 	}
 	t.ip, t.sp = stripPAC(lr), u.sp
+	w.noteLR(MethodPdata, t.ip, t.sp)
 	return t, Stop{}
 }
 
@@ -64,14 +65,17 @@ func (u *arm64Undo) one(c pdata.ARM64Code) (why string) {
 	switch c.Op {
 	case pdata.ARM64Alloc:
 		u.sp += uint64(c.Value)
+		u.noteOp(undoNames[undoAlloc], uint64(c.Value))
 	case pdata.ARM64Save:
-		return u.integers(c, u.sp+uint64(c.Value))
+		return u.integers(c, u.sp+uint64(c.Value), u.sp)
 	case pdata.ARM64SavePre:
-		why = u.integers(c, u.sp)
+		why = u.integers(c, u.sp, u.sp+uint64(c.Value))
 		u.sp += uint64(c.Value)
 	case pdata.ARM64SaveLRPair:
 		u.w.restore(u.regs, dump.Reg(c.Reg), u.sp+uint64(c.Value))
 		u.w.restore(u.regs, dump.ARM64LR, u.sp+uint64(c.Value)+8)
+		u.noteSaves(dump.Reg(c.Reg), 1, u.sp+uint64(c.Value), u.sp)
+		u.noteSaves(dump.ARM64LR, 1, u.sp+uint64(c.Value)+8, u.sp)
 		if c.Reg > uint8(dump.ARM64FP) {
 			why = "save_lrpair of a register that there is not"
 		}
@@ -80,20 +84,23 @@ func (u *arm64Undo) one(c pdata.ARM64Code) (why string) {
 	case pdata.ARM64SaveDPre, pdata.ARM64SaveQPre:
 		u.next = 0
 		u.sp += uint64(c.Value)
+		u.noteOp(undoNames[undoAlloc], uint64(c.Value))
 	case pdata.ARM64SetFP, pdata.ARM64AddFP:
 		fp, known := u.regs.Get(dump.ARM64FP)
 		if !known {
 			return "it keeps sp in x29, which is not known here"
 		}
 		u.sp = fp - uint64(c.Value)
+		u.noteOp(undoNames[undoFrame], fp)
 	case pdata.ARM64SaveNext:
 		u.next++
 	}
 	return why // the rest, nop, end_c and pac_sign_lr, change nothing: codes are stripped off lr at the end
 }
 
-// integers restores the registers that a code saved from va up.
-func (u *arm64Undo) integers(c pdata.ARM64Code, va uint64) (why string) {
+// integers restores the registers that a code saved from va up. sp is what it is
+// once the code is undone.
+func (u *arm64Undo) integers(c pdata.ARM64Code, va, sp uint64) (why string) {
 	n := int(c.Count)
 	if u.next > 0 && n != 2 {
 		return "save_next before a code that saves no pair"
@@ -106,6 +113,7 @@ func (u *arm64Undo) integers(c pdata.ARM64Code, va uint64) (why string) {
 	for i := range n {
 		u.w.restore(u.regs, dump.Reg(c.Reg)+dump.Reg(i), va+8*uint64(i))
 	}
+	u.noteSaves(dump.Reg(c.Reg), n, va, sp)
 	return ""
 }
 
@@ -120,6 +128,7 @@ func (u *arm64Undo) system(op pdata.ARM64Op, opt *Options) (arm64Target, Stop) {
 	if n := u.w.stack.Bytes(b, u.sp); n < size {
 		return t, missing(u.sp + uint64(n))
 	}
+	u.noteOp(undoNames[undoMachine], 0)
 	c := cursor.New(b, "system frame", -1)
 	out := dump.Registers{Arch: dump.ARM64}
 	switch op {

@@ -69,6 +69,9 @@ func (w *Walker) stepDispatcher(regs *dump.Registers, f *Frame, d Dispatcher, op
 		return false
 	}
 	w.unproven, w.settling = 0, 0
+	if w.tracing() {
+		w.note(Note{Kind: NoteUndo, Rule: MethodException, Op: opContext, Addr: f.SP, SP: sp})
+	}
 	*regs = to
 	*f = Frame{IP: ip, Lookup: ip, SP: sp, Trust: TrustContext, Method: MethodException, Detail: dispatchDetail}
 	f.FP, f.HasFP = regs.Get(dump.RBP)

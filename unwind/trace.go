@@ -36,12 +36,13 @@ type Note struct {
 	Entry    pdata.RuntimeFunction
 
 	// NoteAssign: the variable or register; Addr is where the value was read, 0
-	// when it was computed.
+	// when it was computed. NoteReturn: the register that the return address is in,
+	// "" when it was read at Addr.
 	Name string
 
 	// NoteUndo, NoteReturn and NoteCandidate: the register that was restored,
 	// from where, to what. SP is the stack pointer afterwards.
-	Op    string // pop, alloc, set_frame, save, save_xmm, machine_frame
+	Op    string // pop, alloc, set_frame, save, save_xmm, machine_frame, context
 	Reg   dump.Reg
 	Addr  uint64
 	Value uint64
@@ -131,6 +132,8 @@ func (w *Walker) noteSite(s *site) {
 	}
 	w.note(n)
 }
+
+const opContext = "context" // every register, from a CONTEXT at Addr
 
 var undoNames = [...]string{undoAlloc: "alloc", undoPop: "pop", undoFrame: "set_frame", undoSave: "save", undoSaveXMM: "save_xmm", undoMachine: "machine_frame"}
 

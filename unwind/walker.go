@@ -242,7 +242,9 @@ type guess struct {
 	hasFP  bool
 	trust  Trust
 	method Method
-	popped bool // x86: sp is above the arguments of the function that was left
+	at     uint64 // where the return address was read
+	fpAt   uint64 // and fp, 0 when it is still in its register
+	popped bool   // x86: sp is above the arguments of the function that was left
 	detail string
 }
 

@@ -23,6 +23,7 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 		w.x86.effort = walkEffort
 	}
 	w.x86.params = w.params86(f)
+	w.noteSite86(f)
 	if f.exact() && w.nullCall(w.site(f.IP), opt) {
 		return w.stepNullCall86(regs, f, opt)
 	}
@@ -35,26 +36,34 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 	if done {
 		return stop, ok
 	}
-	if g, ok := w.frameless86(f, opt); ok {
+	g, ok := w.frameless86(f, opt)
+	if !f.exact() {
+		w.noteFrameless86(f, g, ok)
+	}
+	if ok {
 		return w.take86(regs, f, g.after(why))
 	}
 	if g, ok := w.stepSimulated(f, opt); ok {
 		return w.take86(regs, f, g.after(why))
 	}
-	g, stop := w.followEBP(f, opt)
+	w.rejectSimulated86(f)
+	g, stop = w.followEBP(f, opt)
 	switch stop.Reason {
 	case "":
 		return w.take86(regs, f, g.after(why))
 	case StopEndOfStack:
 		return stop, false
 	}
+	w.reject(MethodEBP, stop.Detail)
 	return w.scan86(regs, f, opt, stop.after(why))
 }
 
 // stepStopped86 serves a frame that stands where its code alone says how the
 // stack lies: at its function's entry, or in its end.
 func (w *Walker) stepStopped86(regs *dump.Registers, f *Frame, opt *Options) (stop Stop, ok, done bool) {
-	if g, ok := w.frameless86(f, opt); ok {
+	g, ok := w.frameless86(f, opt)
+	w.noteFrameless86(f, g, ok)
+	if ok {
 		stop, ok = w.take86(regs, f, g)
 		return stop, ok, true
 	}
@@ -62,6 +71,7 @@ func (w *Walker) stepStopped86(regs *dump.Registers, f *Frame, opt *Options) (st
 	if !ok {
 		return Stop{}, false, false
 	}
+	w.noteGuess(g)
 	w.unproven, w.settling = 0, 0
 	w.left86(g.sp, g.popped)
 	*regs = out
@@ -92,6 +102,7 @@ func (w *Walker) take86(regs *dump.Registers, f *Frame, g guess) (Stop, bool) {
 		return Stop{StopEndOfStack, ""}, false
 	}
 	w.unproven = 0
+	w.noteGuess(g)
 	w.left86(g.sp, g.popped)
 	w.guessed(regs, f, g)
 	return Stop{}, true
@@ -122,7 +133,7 @@ func (w *Walker) followEBP(f *Frame, opt *Options) (guess, Stop) {
 	case w.returnAddress86(ip, opt) == proofNo:
 		return broken("%#x at %#x is no return address", ip, f.FP+4)
 	}
-	return guess{ip: ip, sp: f.FP + 8, fp: next, hasFP: true, trust: TrustFramePointer, method: MethodEBP}, Stop{}
+	return guess{ip: ip, sp: f.FP + 8, fp: next, hasFP: true, at: f.FP + 4, fpAt: f.FP, trust: TrustFramePointer, method: MethodEBP}, Stop{}
 }
 
 // returnAddress86 is candidate for a place that must hold a return address, so
@@ -160,6 +171,7 @@ func (w *Walker) frameless86(f *Frame, opt *Options) (guess, bool) {
 		g.detail = "at the function's entry"
 	case bytes.HasSuffix(before, prologue86[:1]) && (bytes.HasPrefix(b, prologue86[1:]) || bytes.HasPrefix(b, prologueGNU86[1:])):
 		g.detail = "in the function's prologue"
+		g.fpAt = f.SP
 		if g.fp, g.hasFP = w.word(f.SP); !g.hasFP {
 			return guess{}, false
 		}
@@ -192,7 +204,7 @@ func (w *Walker) popReturn86(g guess, va, drop uint64, opt *Options) (guess, boo
 	if !ok || !opt.holds(va, 4) || w.returnAddress86(ip, opt) != proofYes {
 		return guess{}, false
 	}
-	g.ip, g.sp, g.popped = ip, va+4+drop, drop > 0
+	g.ip, g.at, g.sp, g.popped = ip, va, va+4+drop, drop > 0
 	return g, true
 }
 
@@ -229,7 +241,7 @@ func (w *Walker) stepNullCall86(regs *dump.Registers, f *Frame, opt *Options) (S
 	if !ok {
 		return missing(f.SP), false
 	}
-	g := guess{ip: ip, sp: f.SP + 4, fp: f.FP, hasFP: f.HasFP, trust: TrustFramePointer, method: MethodLeaf, detail: fmt.Sprintf("called %#x, which is not code", f.IP)}
+	g := guess{ip: ip, at: f.SP, sp: f.SP + 4, fp: f.FP, hasFP: f.HasFP, trust: TrustFramePointer, method: MethodLeaf, detail: fmt.Sprintf("called %#x, which is not code", f.IP)}
 	switch w.candidate(ip, opt) {
 	case proofYes:
 		return w.take86(regs, f, g)

@@ -510,6 +510,8 @@ func TestExplainFrameData(t *testing.T) {
 	s.poke32(esp0+8, 0xbb, ret86)
 	_, notes := s.walker(dump.X86).Explain(regs86(exeBase+0x1320, esp0, 0), stackBounds, 1)
 	want := []Note{
+		{Kind: NoteSite, Addr: exeBase + 0x1320, Module: "app.exe", Base: exeBase, Detail: "in an image's code"},
+		{Kind: NoteEpilog, Rule: MethodEBP, Detail: "the code here is no function's entry, prologue or return that the stack confirms"},
 		{Kind: NoteRecord, Rule: MethodFPO, Detail: "FrameData at app.exe+0x1300: locals 8, saved registers 4, parameters 12: " + searchProgram},
 		{Kind: NoteAssign, Name: "$T0", Value: esp0 + 12, Known: true},
 		{Kind: NoteAssign, Name: "eip", Addr: esp0 + 12, Value: ret86, Known: true},

@@ -38,7 +38,9 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 		if storedContext(f, ip) {
 			continue
 		}
-		if n := w.score86(ip, runs, opt); n > score {
+		n := w.score86(ip, runs, opt)
+		w.noteScanned86(at, ip, n, opt)
+		if n > score {
 			best, score = at, n
 		}
 		if (len(runs) == 0 || w.tired86()) && score == scoreCall {
@@ -49,7 +51,7 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 		return why, false
 	}
 	ip, _ := w.word(best)
-	g := guess{ip: ip, sp: best + 4, trust: TrustScan, method: MethodScan}
+	g := guess{ip: ip, at: best, sp: best + 4, trust: TrustScan, method: MethodScan}
 	g.detail = fmt.Sprintf("%s; score %d of %d: %s", why.Detail, score, bestScore, scoreText[score])
 	if score == scoreUnproven {
 		w.unproven++
@@ -57,6 +59,7 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 		w.unproven = 0
 	}
 	g.fp, g.hasFP = w.savedEBP(f, opt, best)
+	w.noteGuess(g)
 	w.left86(g.sp, false)
 	w.guessed(regs, f, g)
 	return Stop{}, true

@@ -250,7 +250,7 @@ func (w *Walker) returnFrom86(r sim86, st stack86, entry uint64, f *Frame, opt *
 	if called != calledThis && !(called == calledUnknown && r.certain) {
 		return guess{}, false
 	}
-	g := guess{ip: ip, sp: entry + 4, trust: TrustFramePointer, method: MethodFPO}
+	g := guess{ip: ip, at: entry, sp: entry + 4, trust: TrustFramePointer, method: MethodFPO}
 	g.detail = fmt.Sprintf("by running the function's code from %#x to here", r.start)
 	if called == calledThis {
 		g.detail += "; the return address is behind a call to it"
@@ -259,7 +259,8 @@ func (w *Walker) returnFrom86(r sim86, st stack86, entry uint64, f *Frame, opt *
 	}
 	switch {
 	case st.saved != 0:
-		g.fp, g.hasFP = w.word(entry - uint64(st.saved))
+		g.fpAt = entry - uint64(st.saved)
+		g.fp, g.hasFP = w.word(g.fpAt)
 	case st.ebp == ebpCaller:
 		g.fp, g.hasFP = f.FP, f.HasFP
 	}

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	frameFlag  = &cli.StringFlag{Name: "frame", Aliases: []string{"f"}, Usage: "the frame with this `NUMBER` (decimal, or 0x and hexadecimal as stacks prints it)"}
-	kernelFlag = &cli.BoolFlag{Name: "kernel", Usage: "look at the kernel half alone"}
+	frameFlag   = &cli.StringFlag{Name: "frame", Aliases: []string{"f"}, Usage: "the frame with this `NUMBER` (decimal, or 0x and hexadecimal as stacks prints it)"}
+	kernelFlag  = &cli.BoolFlag{Name: "kernel", Usage: "look at the kernel half alone"}
+	handlerFlag = &cli.BoolFlag{Name: "handler", Usage: "look at the frames of the exception's handler, where the thread stood when the dump was written"}
 )
 
 func explainCommand() *cli.Command {
@@ -23,7 +24,7 @@ func explainCommand() *cli.Command {
 		Description: "Prints the rule that found the frame, the image and the function table entry, each\n" +
 			"operation undone with the address read and its value, and why each better rule did not\n" +
 			"apply. The number behind the last frame asks why the stack ends there.",
-		Flags:  []cli.Flag{threadFlag, frameFlag, kernelFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, aloneFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{threadFlag, frameFlag, kernelFlag, handlerFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, aloneFlag, colorFlag, quietFlag},
 		Action: runExplain,
 	}
 }
@@ -56,5 +57,8 @@ func explainFrame(c *cli.Context) (*triage.ExplainFrame, error) {
 	if err != nil {
 		return nil, usagef("--frame wants a number such as 12 or 0xc, not %q", c.String(frameFlag.Name))
 	}
-	return &triage.ExplainFrame{Frame: int(n), Kernel: c.Bool(kernelFlag.Name)}, nil
+	if c.Bool(kernelFlag.Name) && c.Bool(handlerFlag.Name) {
+		return nil, usagef("--kernel and --handler exclude each other")
+	}
+	return &triage.ExplainFrame{Frame: int(n), Kernel: c.Bool(kernelFlag.Name), Handler: c.Bool(handlerFlag.Name)}, nil
 }
