@@ -71,10 +71,11 @@ func (w *Walker) scanARM64(regs *dump.Registers, f *Frame, opt *Options, why Sto
 		if !ok {
 			break
 		}
-		if ip == f.IP || w.candidateARM64(ip, opt) != proofYes {
-			if w.tracing() && w.plausible(ip, opt) {
-				w.noteCandidate(at+8, ip, proofNo)
-			}
+		if ip == f.IP {
+			continue
+		}
+		if p := w.candidateARM64(ip, opt); p != proofYes {
+			w.notePassedARM64(at+8, ip, p, opt)
 			continue
 		}
 		g := guess{ip: ip, at: at + 8, sp: at + 16, trust: TrustScan, method: MethodScan, detail: why.Detail}

@@ -98,6 +98,17 @@ func (w *Walker) noteSiteARM64(s *site) {
 	}
 }
 
+// notePassedARM64 notes a word that a scan passed over.
+func (w *Walker) notePassedARM64(at, ip uint64, p proof, opt *Options) {
+	switch {
+	case !w.tracing() || !w.plausible(ip, opt):
+	case p == proofUnknown:
+		w.note(Note{Kind: NoteCandidate, Rule: MethodScan, Addr: at, Value: ip, Known: true, Detail: "no code at hand that would prove a call"})
+	default:
+		w.noteCandidate(at, ip, p)
+	}
+}
+
 // noteLR notes the return address, which is in lr.
 func (w *Walker) noteLR(rule Method, ip, sp uint64) {
 	if w.tracing() {

@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,39 @@ func TestExplainChangesNothing(t *testing.T) {
 		}
 		if w.trace != nil {
 			t.Error("the trace stays on")
+		}
+	}
+}
+
+// Looking changes nothing on x86 and ARM64 either, and every step says where it
+// stands and what it read.
+func TestExplainOtherMachines(t *testing.T) {
+	for _, c := range []struct {
+		arch dump.Arch
+		pc   uint64
+		fp   uint64
+	}{{dump.X86, exeBase + 0x1140, sp0 + 0x40}, {dump.X86, exeBase + 0x1140, 3}, {dump.X86, 0x500000, sp0 + 0x40}, {dump.ARM64, noImageBase + 0x2000, sp0 + 0x40}, {dump.ARM64, noImageBase + 0x2000, 3}} {
+		s := bare()
+		fillStack(s, []byte{1, 0x21, 8, 3, 0x85, 1}, c.arch)
+		regs := dump.Registers{Arch: c.arch}
+		regs.SetPC(c.pc)
+		regs.SetSP(sp0)
+		regs.Set(c.arch.FPReg(), c.fp)
+		w := s.walkerFor(c.arch)
+		plain := w.Walk(regs, stackBounds)
+		for n := 1; n <= len(plain.Frames); n++ {
+			st, notes := s.walkerFor(c.arch).Explain(regs, stackBounds, n)
+			if !reflect.DeepEqual(st, plain) {
+				t.Errorf("%s %#x, frame %d: %+v, without looking %+v", c.arch, c.pc, n, st, plain)
+			}
+			if len(notes) < 2 || notes[0].Kind != NoteSite {
+				t.Errorf("%s %#x, frame %d: %+v", c.arch, c.pc, n, notes)
+			}
+			if n < len(plain.Frames) && !slices.ContainsFunc(notes, func(x Note) bool {
+				return x.Kind == NoteReturn && x.Value == plain.Frames[n].IP && x.SP == plain.Frames[n].SP
+			}) {
+				t.Errorf("%s %#x, frame %d: no return address among %+v", c.arch, c.pc, n, notes)
+			}
 		}
 	}
 }
