@@ -116,7 +116,7 @@ func (w *cidWalk) entry(v uint64, id uint32) {
 	if v == 0 || id == 0 {
 		return
 	}
-	if w.objects++; w.objects > maxCIDObjects {
+	if w.objects++; w.objects > maxCIDObjects || !w.f.spend(1) {
 		return
 	}
 	if w.decode != nil {

@@ -12,6 +12,38 @@ const (
 	maxLoaded    = 1 << 14 // modules
 )
 
+// Page tables can show one page of a file at any number of addresses, and many
+// lists can lead into the same entries, so each walk's own bound does not bound
+// their sum. A dump has a number of steps to spend: an entry takes one, a module
+// more, since its headers and names are read. Real structures take far more of
+// the file than a step's worth.
+const (
+	leastSteps   = 1 << 14
+	mostSteps    = 1 << 21
+	bytesPerStep = 0x100
+	moduleSteps  = 16
+)
+
+// spend takes steps and reports whether there were so many left. That there are
+// none is said once.
+func (f *File) spend(n int64) bool {
+	limit := min(mostSteps, leastSteps+f.size/bytesPerStep)
+	if f.full == nil || f.full.steps.Add(n) <= limit {
+		return true
+	}
+	if !f.full.spent.Swap(true) {
+		f.damage(dump.Errorf(dump.Limit, "lists", "the kernel's lists have more entries in sum than a dump of this size can hold without overlap: the rest is left out"))
+	}
+	return false
+}
+
+// mostProcesses bounds processes by what each takes of the file: a page at
+// least, its top page table.
+func (f *File) mostProcesses() int {
+	const few = 64
+	return int(min(maxProcesses, few+f.size/pageSize))
+}
+
 // listWalk is what a walk along a LIST_ENTRY list found.
 type listWalk struct {
 	entries []uint64 // addresses of the entries, the head left out
@@ -45,7 +77,7 @@ func (f *File) walkListOf(m dump.Memory, ptr int, head uint64, most int, what st
 				return out, ""
 			case seen[next]:
 				return out, dump.Cycle
-			case len(w.entries)+len(out) >= most:
+			case len(w.entries)+len(out) >= most || !f.spend(1):
 				return out, dump.Limit
 			}
 			seen[next] = true

@@ -63,6 +63,9 @@ func (f *File) readLoaded() {
 // loaderEntry decodes an entry of a loader's list and reads the image's headers.
 func (f *File) loaderEntry(m dump.Memory, ptr int, va uint64) (dump.Module, bool) {
 	const most = 0x80
+	if !f.spend(moduleSteps) {
+		return dump.Module{}, false
+	}
 	l := loaderOf(ptr)
 	b := make([]byte, most)
 	n, _ := m.ReadAt(b, va)

@@ -44,7 +44,7 @@ func (f *File) readProcesses() {
 	seen := map[uint64]bool{}
 	add := func(va uint64, id uint32, how string) {
 		r := f.recordAt(va, f.processSize())
-		if seen[va] || r == nil || !f.isProcess(r) {
+		if seen[va] || r == nil || !f.isProcess(r) || len(f.full.processes) >= f.mostProcesses() {
 			return
 		}
 		seen[va] = true
@@ -87,7 +87,7 @@ func (f *File) listedProcesses(l listLayout) []uint64 {
 	if head == 0 || l.links == 0 {
 		return nil
 	}
-	w := f.walkList(f.mem, head, maxProcesses, "PsActiveProcessHead")
+	w := f.walkList(f.mem, head, f.mostProcesses(), "PsActiveProcessHead")
 	if w.err != nil {
 		f.damage(w.err)
 	}
@@ -231,7 +231,7 @@ func (f *File) scanProcesses() []uint64 {
 	pages, seen := 0, map[uint64]bool{}
 	for r := range f.full.phys.pages.runs() {
 		for i := range r.count {
-			if pages++; pages > maxScanned || len(out) >= maxProcesses {
+			if pages++; pages > maxScanned || len(out) >= f.mostProcesses() {
 				f.damage(dump.Errorf(dump.Limit, "EPROCESS", "only the first %d pages were searched for processes", maxScanned))
 				return out
 			}
@@ -239,6 +239,9 @@ func (f *File) scanProcesses() []uint64 {
 				break
 			}
 			for _, va := range selfHeads(page, ptr) {
+				if !f.spend(1) {
+					return out
+				}
 				if !seen[va] && f.isProcessAt(va) {
 					seen[va] = true
 					out = append(out, va)

@@ -23,7 +23,9 @@ type full struct {
 	layout        listLayout
 	processesOnce sync.Once
 	processes     []dump.Process
-	listed        atomic.Bool // processes is complete
+	listed        atomic.Bool  // processes is complete
+	steps         atomic.Int64 // that lists have taken
+	spent         atomic.Bool  // steps has passed its limit
 	objectsOnce   sync.Once
 	objects       cidObjects
 	typesOnce     sync.Once

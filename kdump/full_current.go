@@ -39,11 +39,15 @@ func (f *File) findCurrent() {
 }
 
 func (f *File) processSize() int {
-	if f.kd == nil || f.kd.process.size < minProcess || f.kd.process.size > maxStructure {
+	if f.kd == nil || f.kd.process.size < minProcess || f.kd.process.size > maxObject {
 		return 0
 	}
 	return f.kd.process.size
 }
+
+// maxObject bounds EPROCESS and ETHREAD, of which the largest known has 0xc80
+// bytes: their fields are tried one against the other.
+const maxObject = 0x2000
 
 func (f *File) crashedProcessor() *processor {
 	ps := f.processors()

@@ -116,7 +116,8 @@ func (f *File) scanKDBG() bool {
 	if base == 0 {
 		return false
 	}
-	const overlap = 0x20
+	const overlap, maxTags = 0x20, 256
+	hits := 0
 	b := make([]byte, pageSize+overlap)
 	for off := uint64(0); off < maxKernelImage; off += pageSize {
 		n, _ := f.mem.ReadAt(b, base+off)
@@ -129,6 +130,9 @@ func (f *File) scanKDBG() bool {
 			c.Seek(at + 0x18)
 			if f.hdr.arch.Narrow(c.U64()) != base {
 				continue
+			}
+			if hits++; hits > maxTags {
+				return false
 			}
 			block := make([]byte, kdbgMaximum)
 			m, _ := f.mem.ReadAt(block, base+off+uint64(at))

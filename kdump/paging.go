@@ -99,9 +99,11 @@ type AddressSpace struct {
 
 var _ dump.Memory = (*AddressSpace)(nil)
 
+// A process's space is used for one stack or a few; the system's for all.
 const (
-	cachedPages  = 1024
-	cachedTables = 64
+	cachedPages  = 256
+	cachedTables = 32
+	systemFactor = 8 // of both, for the system's space
 )
 
 type cachedPage struct {
@@ -155,10 +157,14 @@ func (s *AddressSpace) page(va uint64) (int64, *PageError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cache == nil {
-		s.cache, s.tables = make([]cachedPage, cachedPages), make([]cachedTable, cachedTables)
+		n := 1
+		if s.system == nil {
+			n = systemFactor
+		}
+		s.cache, s.tables = make([]cachedPage, n*cachedPages), make([]cachedTable, n*cachedTables)
 	}
 	number := va >> pageShift
-	slot := &s.cache[number%cachedPages]
+	slot := &s.cache[number%uint64(len(s.cache))]
 	if slot.key == number+1 {
 		return slot.off, nil
 	}
@@ -176,7 +182,7 @@ func (s *AddressSpace) page(va uint64) (int64, *PageError) {
 
 // translate walks the tables, from the last one on when it is known already.
 func (s *AddressSpace) translate(va uint64) translation {
-	slot := &s.tables[va>>21%cachedTables]
+	slot := &s.tables[va>>21%uint64(len(s.tables))]
 	if slot.key == va>>21+1 {
 		s.last = *slot
 		return s.walker.leaf(s, slot.pa, va)

@@ -77,7 +77,7 @@ func (f *File) addNamelessThread() {
 }
 
 func (f *File) threadSize() int {
-	if f.kd == nil || f.kd.thread.size < minThread || f.kd.thread.size > maxStructure {
+	if f.kd == nil || f.kd.thread.size < minThread || f.kd.thread.size > maxObject {
 		return 0
 	}
 	return f.kd.thread.size
