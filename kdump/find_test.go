@@ -150,9 +150,89 @@ func TestKDBGOfAnotherKernel(t *testing.T) {
 	s := newSystem()
 	s.kdbg.u64(0x18, ntBase+0x1000000)
 	f := openBytes(t, s.build())
-	if f.KDBGFound() != "" || len(f.Damage()) == 0 {
+	if f.KDBGFound() != "table" || len(f.Damage()) == 0 {
 		t.Errorf("found by %q; damage %v", f.KDBGFound(), f.Damage())
 	}
+}
+
+// TestLayoutOfBuild: the block is nowhere, so the layout of the build must do.
+func TestLayoutOfBuild(t *testing.T) {
+	s := newSystem()
+	s.kdbg = &bin{make([]byte, 0x380)}
+	f := openBytes(t, s.build())
+	if f.KDBGFound() != "table" || len(f.Processes()) != 2 || len(f.Threads()) != 3 {
+		t.Fatalf("found by %q, %d processes, %d threads; damage %v", f.KDBGFound(), len(f.Processes()), len(f.Threads()), f.Damage())
+	}
+	if th := f.Threads()[0]; th.ID != 0x1b30 || th.ContextSource != dump.ContextHeader {
+		t.Errorf("the thread that stopped the system: %+v", th)
+	}
+	if f.Process().Name != "notepad.exe" || len(f.Damage()) != 1 {
+		t.Errorf("process %+v, damage %v", f.Process(), f.Damage())
+	}
+	s = newSystem()
+	s.kdbg = &bin{make([]byte, 0x380)}
+	s.header.u32(0xc, 12345) // a build that no table knows
+	if f := openBytes(t, s.build()); f.KDBGFound() != "" || len(f.Modules()) != 2 || len(f.Damage()) == 0 {
+		t.Errorf("unknown build: found by %q, %d modules, damage %v", f.KDBGFound(), len(f.Modules()), f.Damage())
+	}
+}
+
+// TestSessionDriver: win32k is mapped in processes of a session only, not in the
+// one that stopped the system.
+func TestSessionDriver(t *testing.T) {
+	s := newSystem()
+	const win32k = 0xffffff8000000000 // an entry of the top table of its own
+	root3 := s.page()
+	for i := uint64(256); i < 512; i++ {
+		s.setEntry(root3+8*i, s.entry(s.root+8*i))
+	}
+	const csrss, entry = 0xffffd00000180080, 0xffffd00000005000
+	s.process(csrss, root3, 0x2a4, 0x4d0, "csrss.exe", 0x7ff600001000)
+	s.u64(root3, 0x7ff6000012c0, 2) // SessionId
+	s.list(s.root, sysProcs, sysProcess+0x448, appProcess+0x448, csrss+0x448)
+	s.write(root3, win32k, peHeader(0x77777777, 0x9000, "win32kbase.pdb"))
+	s.list(s.root, sysModules, 0xffffd00000001000, entry)
+	s.ku64(entry+0x30, win32k)
+	s.ku64(entry+0x40, 0x9000)
+	s.unicode(s.root, entry+0x48, entry+0x100, `\SystemRoot\System32\win32kbase.sys`)
+	s.u64(s.root2, 0x7ff600001000+0x2c0, 1)
+	f := openBytes(t, s.build())
+	if ms := f.Modules(); len(ms) != 2 || ms[1].TimeDateStamp != 0x77777777 || ms[1].CodeView.PDB != "win32kbase.pdb" {
+		t.Errorf("%+v; damage %v", ms, f.Damage())
+	}
+	if _, err := dump.ReadUint64(f.Memory(), win32k+0x200000); pageStateOf(err) != PageInvalid {
+		t.Errorf("what no session maps: %v", err)
+	}
+}
+
+// TestSelfReferences: page tables whose every entry leads back to the top table
+// translate everything to something, in bounded time.
+func TestSelfReferences(t *testing.T) {
+	s := newSystem()
+	for i := range uint64(512) {
+		s.setEntry(s.root2+8*i, s.root2|0x67)
+	}
+	begun := time.Now()
+	f := openBytes(t, s.build())
+	f.Threads()
+	f.Modules()
+	if len(f.Damage()) == 0 {
+		t.Error("no damage")
+	}
+	if d := time.Since(begun); d > 20*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+func FuzzDecodeKDBG(f *testing.F) {
+	plain := kdbg64()
+	f.Add(encode(plain, 0x9e3779b97f4a7c15, 0x0123456789abcdef, ntBase+0xd01a30), uint64(ntBase))
+	f.Add(plain, uint64(ntBase))
+	f.Fuzz(func(t *testing.T, b []byte, base uint64) {
+		if out := decodeKDBG(b, base); out != nil && binary.LittleEndian.Uint64(out[0x18:]) != base {
+			t.Errorf("base %#x", base)
+		}
+	})
 }
 
 // TestWrongRoot: DirectoryTableBase leads nowhere, so the tables that map

@@ -20,11 +20,14 @@ func pageStateOf(err error) PageState {
 // thread's process: they take the places of the copies that the header of a
 // triage dump has.
 func (f *File) findCurrent() {
-	p := f.crashedProcessor()
-	if p == nil {
+	if f.kd == nil {
 		return
 	}
-	f.thread = f.recordAt(p.current, f.threadSize())
+	if p := f.crashedProcessor(); p != nil {
+		f.thread = f.recordAt(p.current, f.threadSize())
+	} else if f.kdbgHow == byTable {
+		f.thread = f.findByStack()
+	}
 	if f.thread == nil || !f.isThread(f.thread) {
 		f.thread = nil
 		return

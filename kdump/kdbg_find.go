@@ -20,14 +20,15 @@ func (f *File) findKDBG() {
 			return
 		}
 	}
-	if f.scanKDBG() {
+	if f.scanKDBG() || f.guessKDBG() {
 		return
 	}
 	f.damage(dump.Errorf(dump.BadRecord, kdbgStream, "not found, neither at the header's address nor in the kernel's image: threads and processes cannot be listed"))
 }
 
 // KDBGFound says how the kernel's data block was found: "header", "header,
-// decoded" or "scan"; "" for triage dumps and when it was not.
+// decoded", "scan", or "table" when it was not and the layout of the build stands
+// in for it; "" for triage dumps and when there is not even that.
 func (f *File) KDBGFound() string { return f.kdbgHow }
 
 // takeKDBG accepts a block that is one and that names this kernel.

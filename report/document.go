@@ -28,6 +28,7 @@ type Document struct {
 	Handles         []HandleJSON       `json:"handles,omitempty"`
 	Regions         []RegionJSON       `json:"regions,omitempty"`
 	Ranges          []RangeJSON        `json:"ranges,omitempty"`
+	WholeSystem     *WholeSystemJSON   `json:"whole_system,omitempty" jsonschema_description:"how a full kernel dump is read (info)"`
 	Bytes           *BytesJSON         `json:"bytes,omitempty" jsonschema_description:"a piece of memory (memory --va, --pa)"`
 	Processes       []ProcessEntryJSON `json:"processes,omitempty"`
 	Streams         []StreamJSON       `json:"streams,omitempty"`

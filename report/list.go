@@ -56,6 +56,8 @@ type List struct {
 	// Crash and BugCheck are printed by info.
 	Crash    *dump.Exception
 	BugCheck *dump.BugCheck
+	// System of a dump of a whole system, printed by info.
+	Whole *WholeSystem
 	// Counts of info; -1 means not known.
 	ThreadCount, ModuleCount int
 }
@@ -112,6 +114,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 		d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, nil)
 		d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
 		d.ThreadCount, d.ModuleCount = count(l.ThreadCount), count(l.ModuleCount)
+		d.WholeSystem = wholeSystemJSON(l.Whole)
 	case ListModules:
 		d.Modules, d.UnloadedModules = modulesJSON(l.Modules, h), unloadedJSON(l.Unloaded, h)
 	case ListDrivers:

@@ -10,6 +10,52 @@ import (
 	"dumptriage/triage"
 )
 
+// WholeSystem says how a full kernel dump is read.
+type WholeSystem struct {
+	Pages          uint64 // of 4 KiB that the file holds
+	Layout         string // runs, bitmap, ranges
+	PageTables     string // their kind
+	PageTablesFrom string // header, self_map
+	DebuggerData   string // where KDDEBUGGER_DATA64 was found, "" nowhere
+	Offsets        string // how the places of fields are known: table, calibrated; "" not
+	Processes      int
+}
+
+// WholeSystemJSON is a WholeSystem.
+type WholeSystemJSON struct {
+	Pages          uint64 `json:"pages" jsonschema_description:"of 4 KiB that the file holds"`
+	Layout         string `json:"layout,omitempty" jsonschema_description:"how the file lists its pages: runs, bitmap, ranges"`
+	PageTables     string `json:"page_tables,omitempty"`
+	PageTablesFrom string `json:"page_tables_from,omitempty" jsonschema_description:"header, self_map, or header, not proved"`
+	DebuggerData   string `json:"debugger_data,omitempty" jsonschema_description:"where the kernel's data block was found: header, header, decoded, scan, table"`
+	Offsets        string `json:"offsets,omitempty" jsonschema_description:"how the places of fields are known: table or calibrated"`
+	ProcessCount   int    `json:"process_count"`
+}
+
+func wholeSystemJSON(w *WholeSystem) *WholeSystemJSON {
+	if w == nil {
+		return nil
+	}
+	return &WholeSystemJSON{w.Pages, w.Layout, w.PageTables, w.PageTablesFrom, w.DebuggerData, w.Offsets, w.Processes}
+}
+
+func (t *text) wholeSystem(w *WholeSystem) {
+	if w == nil {
+		return
+	}
+	t.line("", "Memory:  %d pages of 4 KiB, by %s", w.Pages, clean(w.Layout))
+	t.line("", "Tables:  %s (%s)", clean(w.PageTables), clean(w.PageTablesFrom))
+	t.line("", "Kernel:  data block: %s; places of fields: %s", orNone(w.DebuggerData), orNone(w.Offsets))
+	t.line("", "Processes: %d", w.Processes)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "not found"
+	}
+	return clean(s)
+}
+
 // ProcessEntry is a process with what lies in its own memory.
 type ProcessEntry struct {
 	*dump.Process

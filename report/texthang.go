@@ -297,7 +297,7 @@ func (t *text) hang(inc *triage.Incident, v *hang.Verdict, brief bool) {
 				mark = "     "
 			}
 			w := &v.Waits[i]
-			t.line(sgrRed, "%sthread %s %s", mark, t.threadID(inc.Threads[i].ID), clean(waitText(inc, w, t.threadID)))
+			t.line(sgrRed, "%sthread %s %s", mark, t.idOf(&inc.Threads[i]), clean(waitText(inc, w, t.threadID)))
 			if !brief {
 				t.evidence(inc, w)
 			}
@@ -315,7 +315,7 @@ func (t *text) hang(inc *triage.Incident, v *hang.Verdict, brief bool) {
 			t.line(sgrDim, "     ... %d more threads", len(v.Waits)-i)
 			break
 		}
-		t.line("", "     thread %s %s", t.threadID(inc.Threads[i].ID), clean(waitText(inc, &v.Waits[i], t.threadID)))
+		t.line("", "     thread %s %s", t.idOf(&inc.Threads[i]), clean(waitText(inc, &v.Waits[i], t.threadID)))
 	}
 }
 

@@ -107,6 +107,7 @@ func (t *text) info(l *List, inc *triage.Incident) {
 	if l.ModuleCount >= 0 {
 		t.line("", "Modules: %d", l.ModuleCount)
 	}
+	t.wholeSystem(l.Whole)
 	t.crash(inc)
 	t.bugCheck(inc)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/kdump"
 	"dumptriage/report"
 	"dumptriage/triage"
 )
@@ -16,6 +17,18 @@ func countKnown(n int) int {
 	return n
 }
 
+// wholeSystem says how a full kernel dump is read, nil for any other.
+func wholeSystem(d *triage.Dump) *report.WholeSystem {
+	k, ok := d.Source.(*kdump.File)
+	if !ok || !k.Full() {
+		return nil
+	}
+	m := k.PhysicalMemory()
+	w := &report.WholeSystem{Pages: m.Pages(), Layout: m.Layout(), DebuggerData: k.KDBGFound(), Offsets: k.Layout(), Processes: len(k.Processes())}
+	w.PageTables, w.PageTablesFrom = k.PageTables()
+	return w
+}
+
 func infoCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "info",
@@ -24,6 +37,7 @@ func infoCommand() *cli.Command {
 		ArgsUsage:   "DUMP",
 		Flags:       listFlags(hashFlag),
 		Action: listVerb(report.ListInfo, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
+			l.Whole = wholeSystem(d)
 			l.Crash, l.BugCheck = d.Exception(), d.BugCheck()
 			l.ThreadCount, l.ModuleCount = countKnown(len(d.Threads())), countKnown(len(d.Modules()))
 			return nil

@@ -24,7 +24,7 @@ func triageCommand() *cli.Command {
 		Description: "Judges a user dump, a kernel dump, or both: the class of the crash, the first function\n" +
 			"of the application on its stack, what speaks for and against it, and the stack. X.Kernel.dmp\n" +
 			"beside X.dmp is found by itself.",
-		Flags:  []cli.Flag{jsonFlag, briefFlag, explainSignatureFlag, rulesFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{jsonFlag, processFlag, allFlag, briefFlag, explainSignatureFlag, rulesFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, framesFlag, aloneFlag, hashFlag, colorFlag, quietFlag},
 		Action: runTriage,
 	}
 }
