@@ -267,6 +267,10 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 		if len(v.Roots) > 0 && v.Roots[0].Thread == v.Subject {
 			return fmt.Sprintf("%s for one that goes on only when it can: %s", waiters(len(v.Roots[0].Waiters)), subject)
 		}
+	case hang.Waiting:
+		if v.Subject < 0 {
+			return "no thread is seen to hold up others"
+		}
 	case hang.Idle:
 		return "nothing hangs: every thread waits for work"
 	case hang.NoThreads:
@@ -285,7 +289,7 @@ const maxThreadLines = 32
 // hang writes what the threads do to each other: the cycle or the chain, then
 // every thread in a line.
 func (t *text) hang(inc *triage.Incident, v *hang.Verdict, brief bool) {
-	if v == nil || len(v.Waits) == 0 || inc.Crash != nil && !v.Hangs() {
+	if v == nil || len(v.Waits) == 0 || (inc.Crash != nil || inc.BugCheck != nil && !inc.BugCheck.Live) && !v.Hangs() {
 		return
 	}
 	t.line(sgrBold, "Threads: %s", clean(joinWith(", ", strings.ReplaceAll(string(v.State), "_", " "), string(v.Confidence)+" confidence")))
@@ -334,7 +338,7 @@ const maxHangStacks = 8
 
 // hangStacks writes the stacks of the threads that the verdict is about.
 func (t *text) hangStacks(inc *triage.Incident, v *hang.Verdict) {
-	if v == nil || inc.Crash != nil && !v.Hangs() {
+	if v == nil || (inc.Crash != nil || inc.BugCheck != nil && !inc.BugCheck.Live) && !v.Hangs() {
 		return
 	}
 	for k, i := range v.Chain() {

@@ -87,6 +87,9 @@ func TestThreadStates(t *testing.T) {
 	if ThreadState(5) != "Waiting" || ThreadState(2) != "Running" || ThreadState(0xff) != "" {
 		t.Error("thread states", ThreadState(5), ThreadState(2), ThreadState(0xff))
 	}
+	if IRPMajor(3) != "IRP_MJ_READ" || IRPMajor(0xe) != "IRP_MJ_DEVICE_CONTROL" || IRPMajor(0x1b) != "IRP_MJ_PNP" || IRPMajor(0x1c) != "" { // wdm.h
+		t.Error("IRP major functions", IRPMajor(3), IRPMajor(0xe), IRPMajor(0x1b))
+	}
 	if WaitReason(0) != "Executive" || WaitReason(6) != "UserRequest" || WaitReason(15) != "WrQueue" || WaitReason(37) != "WrAlertByThreadId" || WaitReason(99) != "" {
 		t.Error("wait reasons", WaitReason(0), WaitReason(6), WaitReason(15), WaitReason(37), WaitReason(99))
 	}

@@ -12,8 +12,10 @@ type analysis struct {
 	space   *triage.View // of the user halves; may be nil
 	handles map[uint64]*dump.Handle
 	byID    map[uint32]int // index in inc.Threads
-	sites   map[uint64]*callSite
-	waits   []Wait
+
+	byETHREAD map[uint64]int // the same
+	sites     map[uint64]*callSite
+	waits     []Wait
 }
 
 // maxResolved caps the threads whose objects are looked for: each costs a walk
@@ -26,7 +28,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	if r == nil {
 		r, _ = NewRules(nil)
 	}
-	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}}
+	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}, byETHREAD: map[uint64]int{}}
 	if a.space == nil {
 		a.space = inc.KernelSpace
 	}
@@ -34,7 +36,11 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 		a.handles[inc.Handles[i].Value] = &inc.Handles[i]
 	}
 	for i := range inc.Threads {
-		if t := &inc.Threads[i]; t.ID != 0 {
+		t := &inc.Threads[i]
+		if t.KernelInfo != nil && t.KernelInfo.ETHREAD != 0 {
+			a.byETHREAD[t.KernelInfo.ETHREAD] = i
+		}
+		if t.ID != 0 {
 			if _, twice := a.byID[t.ID]; !twice {
 				a.byID[t.ID] = i
 			}

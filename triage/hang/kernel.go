@@ -29,6 +29,9 @@ func (a *analysis) fromKernel(w *Wait, t *triage.Thread) {
 	if o := k.Owner(); o != nil && o.TID != 0 && w.Owner == nil {
 		i := a.indexOf(o)
 		w.Owner = &Owner{ThreadID: o.TID, Index: i, Elsewhere: i < 0, Evidence: []Evidence{{Source: FromKernel, Frame: -1}}, Confidence: High}
+		if w.Class == ClassObjects && !k.All {
+			w.Owner.Confidence = Low // another of the objects will do as well
+		}
 	}
 }
 
@@ -48,10 +51,8 @@ func objectOf(k *dump.KernelWait) uint64 {
 
 // indexOf finds a thread by its ETHREAD, which unlike an id is of one process.
 func (a *analysis) indexOf(o *dump.ThreadRef) int {
-	for i := range a.inc.Threads {
-		if k := a.inc.Threads[i].KernelInfo; k != nil && k.ETHREAD == o.ETHREAD {
-			return i
-		}
+	if i, ok := a.byETHREAD[o.ETHREAD]; ok {
+		return i
 	}
 	return -1
 }

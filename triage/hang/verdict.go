@@ -255,10 +255,10 @@ func (a *analysis) atRoot(v *Verdict) {
 	if len(v.Roots) == 0 {
 		return
 	}
-	v.Subject, v.Confidence = v.Roots[0].Thread, High
-	for _, i := range v.Roots[0].Waiters {
-		if o := a.waits[i].Owner; o != nil && o.Index == v.Subject {
-			v.Confidence = weaker(v.Confidence, o.Confidence)
+	v.Subject, v.Confidence = v.Roots[0].Thread, Low
+	for _, i := range v.Roots[0].Waiters { // one that is sure is enough
+		if o := a.waits[i].Owner; o != nil && o.Index == v.Subject && o.Confidence.rank() > v.Confidence.rank() {
+			v.Confidence = o.Confidence
 		}
 	}
 }
@@ -280,6 +280,8 @@ func (a *analysis) judgeMain(v *Verdict, main int) {
 		v.State, v.Confidence = NoThreads, Low
 	case idle == known:
 		v.State = Idle
+	case a.manyProcesses():
+		v.State = Waiting // no one thread stands for all
 	case main >= 0:
 		v.Subject, v.Confidence = main, a.waits[main].Confidence
 		switch a.waits[main].Class {
@@ -293,6 +295,22 @@ func (a *analysis) judgeMain(v *Verdict, main int) {
 			v.State = Waiting
 		}
 	}
+}
+
+// manyProcesses reports whether the threads are of more than one process.
+func (a *analysis) manyProcesses() bool {
+	pid, any := uint32(0), false
+	for i := range a.inc.Threads {
+		k := a.inc.Threads[i].KernelInfo
+		if k == nil || k.PID == 0 {
+			continue
+		}
+		if any && k.PID != pid {
+			return true
+		}
+		pid, any = k.PID, true
+	}
+	return false
 }
 
 // first is the first thread of a class, -1 when there is none.

@@ -1,0 +1,77 @@
+package hang
+
+import (
+	"bytes"
+	"testing"
+
+	"dumptriage/fixtures/machine"
+	"dumptriage/internal/input"
+	"dumptriage/triage"
+)
+
+// The machine's own word on who holds up whom, against what a full kernel dump
+// of it gives, whatever the half that knows.
+func TestOwnersOfAFullKernelDump(t *testing.T) {
+	m := machine.Build(machine.Windows22H2)
+	b := m.Dump(machine.Full)
+	f, err := input.New(bytes.NewReader(b), int64(len(b)), "MEMORY.DMP", input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := triage.OpenInput(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	inc, err := triage.Analyze(nil, d, "", triage.Options{AllProcesses: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inc.Close()
+	v := Of(inc, builtinRules(t))
+	owned := 0
+	for _, p := range m.Processes {
+		for _, th := range p.Threads {
+			if th.Wait == nil {
+				continue
+			}
+			i := -1
+			for k := range inc.Threads {
+				if inc.Threads[k].KernelInfo != nil && inc.Threads[k].KernelInfo.ETHREAD == th.ETHREAD {
+					i = k
+				}
+			}
+			if i < 0 {
+				t.Errorf("thread %#x is missing", th.ID)
+				continue
+			}
+			w := &v.Waits[i]
+			owner := uint32(0)
+			if w.Owner != nil {
+				owner = w.Owner.ThreadID
+			}
+			if th.Wait.Owner != 0 {
+				owned++
+			}
+			if owner != th.Wait.Owner {
+				t.Errorf("thread %#x (%s: %s): owner %#x, want %#x", th.ID, th.Wait.Class, w.Class, owner, th.Wait.Owner)
+			}
+			want, ok := map[string]Class{"queue": ClassIdleWorker, "irp": ClassIO, "mutant": ClassMutex, "thread": ClassThread, "alpc": ClassALPC,
+				"delay": ClassSleep, "multiple": ClassObjects, "event": ClassEvent, "suspended": ClassSuspended, "resource": ClassResource,
+				"alert": ClassCondition}[th.Wait.Class]
+			if w.Class != want || !ok {
+				t.Errorf("thread %#x waits for %s: %s by %s", th.ID, th.Wait.Class, w.Class, w.Rule)
+			}
+		}
+	}
+	if owned == 0 {
+		t.Error("no thread of the machine has an owner to find")
+	}
+	// Reader 1f34 holds the mutex that others wait for, in a chain of three.
+	if v.State != Blocked || inc.Threads[v.Subject].ID != 0x1f34 || ids(inc, v.Chain()) != "[0x1f3c 0x1f38 0x1f34]" {
+		t.Errorf("%s about %#x, chain %s", v.State, inc.Threads[v.Subject].ID, ids(inc, v.Chain()))
+	}
+	if k := v.Waits[v.Subject].InKernel; k == nil || len(k.IRPs) != 1 || k.IRPs[0].Major != 3 { // IRP_MJ_READ
+		t.Errorf("in the kernel %+v", k)
+	}
+}
