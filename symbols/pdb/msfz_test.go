@@ -128,27 +128,38 @@ func TestMSFZ(t *testing.T) {
 		"some streams as they are":    {chunk: 4096, fragment: 5000, compression: 1, plain: func(i int) bool { return i%2 == 0 }},
 	} {
 		b := writeMSFZ(t, streams, opt)
-		f := openBytes(t, b, "f.pdb")
-		if Sniff(bytes.NewReader(b)) != FormatMSFZ || !reflect.DeepEqual(f.Info(), want.Info()) {
-			t.Errorf("%s: %+v, want %+v", name, f.Info(), want.Info())
+		sameAs(t, name, want, b)
+	}
+	b, err := os.ReadFile("testdata/inline-x64.msfz.pdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameAs(t, "Microsoft's writer", want, b)
+}
+
+// sameAs compares what a compressed PDB says with what the plain one says.
+func sameAs(t *testing.T, name string, want *File, b []byte) {
+	t.Helper()
+	f := openBytes(t, b, "f.pdb")
+	if Sniff(bytes.NewReader(b)) != FormatMSFZ || !reflect.DeepEqual(f.Info(), want.Info()) {
+		t.Errorf("%s: %+v, want %+v", name, f.Info(), want.Info())
+	}
+	named := 0
+	for rva := uint32(0x1000); rva < 0x1400; rva++ {
+		got, ok := f.Lookup(rva)
+		wanted, _ := want.Lookup(rva)
+		if !reflect.DeepEqual(got, wanted) {
+			t.Fatalf("%s: %#x: %+v, want %+v", name, rva, got, wanted)
 		}
-		named := 0
-		for rva := uint32(0x1000); rva < 0x1400; rva++ {
-			got, ok := f.Lookup(rva)
-			wanted, _ := want.Lookup(rva)
-			if !reflect.DeepEqual(got, wanted) {
-				t.Fatalf("%s: %#x: %+v, want %+v", name, rva, got, wanted)
-			}
-			if ok {
-				named++
-			}
+		if ok {
+			named++
 		}
-		if d := f.Damage(); named == 0 || len(d) != 0 {
-			t.Errorf("%s: %d named, damage %v", name, named, d)
-		}
-		if s, err := f.Struct("shapes::Point"); err != nil || len(s.Fields) == 0 {
-			t.Errorf("%s: %+v, %v", name, s, err)
-		}
+	}
+	if d := f.Damage(); named == 0 || len(d) != 0 {
+		t.Errorf("%s: %d named, damage %v", name, named, d)
+	}
+	if s, err := f.Struct("shapes::Point"); err != nil || len(s.Fields) == 0 {
+		t.Errorf("%s: %+v, %v", name, s, err)
 	}
 }
 
