@@ -36,7 +36,7 @@ const (
 	maxMSFZSmall  = 16 << 20 // that any file may unfold to
 	maxMSFZChunk  = 256 << 20
 	maxMSFZDir    = 256 << 20
-	maxMSFZCached = 32 << 20 // bytes of unpacked chunks that are kept
+	maxMSFZCached = 16 << 20 // bytes of unpacked chunks that are kept
 )
 
 // chunk is a part of the file that was compressed at once.
