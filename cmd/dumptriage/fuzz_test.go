@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"dumptriage/dump"
+	"dumptriage/fixtures"
 	"dumptriage/internal/input"
 	"dumptriage/report"
 	"dumptriage/triage"
@@ -143,16 +144,19 @@ func FuzzAnalyze(f *testing.F) {
 	})
 }
 
+// TestSmallPairJoins keeps FuzzPair's seed worth its name.
+func TestSmallPairJoins(t *testing.T) {
+	u, k := fixtures.SmallPair()
+	inc, err := triage.Analyze(openFuzzed(t, "x.dmp", u), openFuzzed(t, "x.Kernel.dmp", k), "given", triage.Options{HashLimit: 1})
+	if err != nil || len(inc.Threads) != 1 || !inc.Threads[0].Stitched || len(inc.Errors) != 0 {
+		t.Errorf("%v %+v", err, inc)
+	}
+}
+
 // FuzzPair takes a user dump and a kernel dump the whole way.
 func FuzzPair(f *testing.F) {
-	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join("..", "..", "fixtures", "readline", name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		return b
-	}
-	f.Add(read("ConsoleApp1.dmp"), read("ConsoleApp1.Kernel.dmp"))
+	user, kernel := fixtures.SmallPair()
+	f.Add(user, kernel)
 	f.Fuzz(func(t *testing.T, u, k []byte) {
 		if len(u)+len(k) > fuzzFileMost {
 			t.Skip()
