@@ -9,6 +9,9 @@ import (
 	"dumptriage/triage/rules"
 )
 
+// classSnapshot is that of a dump of nothing in particular.
+const classSnapshot = "SNAPSHOT"
+
 // classStackOverflow is the class whose stacks are named by their recursion.
 const classStackOverflow = "STACK_OVERFLOW"
 
@@ -66,7 +69,7 @@ func classOf(inc *triage.Incident) (Kind, string) {
 	case inc.Crash != nil:
 		return KindCrash, exceptionClass(&inc.Crash.Exception, inc.System.Arch)
 	case inc.BugCheck == nil, inc.BugCheck.Live && inc.Pairing != nil:
-		return KindSnapshot, "SNAPSHOT" // a kernel dump beside a user dump changes no name
+		return KindSnapshot, classSnapshot // a kernel dump beside a user dump changes no name
 	case inc.BugCheck.Live:
 		// What a live dump was asked for says nothing of its threads.
 		return KindSnapshot, fmt.Sprintf("LIVE_0x%X", inc.BugCheck.Code)

@@ -70,6 +70,12 @@ type Signature struct {
 type Options struct {
 	Rules *Rules // nil for the built-in ones
 	Hang  *Hang  // when the incident is known to hang
+	// NoFault says that the exception stands for no fault: a debugger broke in, or
+	// the program asked for a dump of itself. Then a hang counts.
+	NoFault bool
+	// Thread, when set, is the index of the thread that a snapshot is about;
+	// otherwise that of the exception, or the first.
+	Thread *int
 }
 
 // Hang is a chain of waiting threads, the waiter before whom it waits for.
@@ -87,10 +93,16 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 		r = Builtin()
 	}
 	kind, class := classOf(inc)
+	if kind == KindCrash && opt.NoFault {
+		kind, class = KindSnapshot, classSnapshot
+	}
 	if kind == KindSnapshot && opt.Hang != nil && len(opt.Hang.Threads) > 0 {
 		return ofHang(inc, opt.Hang, r)
 	}
 	t := threadOf(inc, kind)
+	if kind == KindSnapshot && opt.Thread != nil && *opt.Thread >= 0 && *opt.Thread < len(inc.Threads) {
+		t = *opt.Thread
+	}
 	if t < 0 && kind == KindSnapshot {
 		return nil
 	}

@@ -211,6 +211,22 @@ func TestHangCycle(t *testing.T) {
 	}
 }
 
+// A debugger that breaks in makes a thread of its own: that is not what it is about.
+func TestNoFault(t *testing.T) {
+	inc := newScene(1<<32).snapshot("ntdll!DbgBreakPoint\nntdll!DbgUiRemoteBreakin", "ntdll!NtReadFile\napp!wait")
+	inc.Crashing, inc.Crash = 0, &triage.Crash{Exception: dump.Exception{Code: 0x80000003}}
+	main := 1
+	if got := Of(inc, Options{NoFault: true, Thread: &main}).Text; got != "SNAPSHOT | app!wait" {
+		t.Error(got)
+	}
+	if got := Of(inc, Options{NoFault: true, Hang: &Hang{Class: "gui_blocked", Threads: []int{1}}}).Text; got != "HANG_GUI_BLOCKED | app!wait" {
+		t.Error(got)
+	}
+	if got := Of(inc, Options{Thread: &main}).Class; got != "BREAKPOINT" {
+		t.Error(got)
+	}
+}
+
 func TestTextIsBounded(t *testing.T) {
 	long := strings.Repeat("é", 200)
 	s := Of(newScene(1<<32).crash(av, "app!"+long+"\napp!main", 0, 0), Options{})

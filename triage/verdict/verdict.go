@@ -102,9 +102,25 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 		r = builtIn()
 	}
 	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang)}
-	v.Signature = signature.Of(inc, signature.Options{Rules: r.signature})
+	v.Signature = signature.Of(inc, v.named(r))
 	v.Kind = v.kind(inc)
 	return v
+}
+
+// named is what the other judges have to say to the signature.
+func (v *Verdict) named(r *Rules) signature.Options {
+	opt := signature.Options{Rules: r.signature, NoFault: v.Crash != nil && v.Crash.NoFault()}
+	if h := v.Hang; h != nil && h.Subject >= 0 {
+		opt.Thread = &h.Subject
+		if h.Hangs() {
+			opt.Hang = &signature.Hang{Class: string(h.State), Threads: h.Chain(), Cycle: len(h.Cycles) > 0}
+		}
+		if h.State == hang.Possible {
+			// The same hang, in a dump that holds less memory.
+			opt.Hang.Class = string(hang.Deadlock)
+		}
+	}
+	return opt
 }
 
 func (v *Verdict) kind(inc *triage.Incident) Kind {
