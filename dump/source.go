@@ -297,6 +297,7 @@ type Handle struct {
 	Access       uint32
 	HandleCount  uint32
 	PointerCount uint32
+	Object       uint64 // the object's address, in a kernel dump
 	Info         []HandleInfo
 }
 

@@ -2,7 +2,6 @@ package kdump
 
 import (
 	"dumptriage/dump"
-	"dumptriage/internal/cursor"
 )
 
 // cidObjects are the objects of PspCidTable, the table in which process and
@@ -44,12 +43,9 @@ func (f *File) cidTable() *cidObjects {
 
 // cidWalk is a walk through the table.
 type cidWalk struct {
-	f       *File
-	decode  *cidDecoder
-	seen    map[uint64]bool // pages of entries
-	pages   int
-	objects int
-	out     *cidObjects
+	f      *File
+	decode *cidDecoder
+	out    *cidObjects
 }
 
 func (f *File) readCIDTable() {
@@ -61,64 +57,11 @@ func (f *File) readCIDTable() {
 	if err != nil || !kernelAddress(f.hdr.ptr, table) {
 		return
 	}
-	code := uint64(0)
-	// HANDLE_TABLE.TableCode: the second field since Windows 8, the first before.
-	for _, off := range []int{f.hdr.ptr, 0} {
-		v, err := dump.ReadPointer(f.mem, f.hdr.arch, table+uint64(off))
-		if err == nil && kernelAddress(f.hdr.ptr, v) && v&3 != 3 && v&^3%pageSize == 0 {
-			code = v
-			break
-		}
-	}
-	if code == 0 {
-		return
-	}
-	w := &cidWalk{f: f, seen: map[uint64]bool{}, out: &f.full.objects}
-	w.table(code&^3, int(code&3), 0)
-	if w.pages > maxCIDPages || w.objects > maxCIDObjects {
-		f.damage(dump.Errorf(dump.Limit, cidStream, "larger than any system's: the rest is left out"))
-	}
-}
-
-// table reads one page of the table: pointers to pages of the level below, or
-// entries.
-func (w *cidWalk) table(va uint64, level int, first uint32) {
-	if w.seen[va] || w.pages > maxCIDPages || w.objects > maxCIDObjects {
-		return
-	}
-	w.seen[va] = true
-	page := make([]byte, pageSize)
-	n, _ := w.f.mem.ReadAt(page, va)
-	ptr := w.f.hdr.ptr
-	c := cursor.New(page[:n], cidStream, -1)
-	if level == 0 {
-		w.pages++
-		for i := uint32(0); c.Left() >= 2*ptr; i++ {
-			v := c.Pointer(ptr)
-			c.Skip(ptr)
-			w.entry(v, first+i*cidStep)
-		}
-		return
-	}
-	below := uint32(pageSize / (2 * ptr) * cidStep) // ids of one page of the level below
-	if level == 2 {
-		below *= uint32(pageSize / ptr)
-	}
-	for i := uint32(0); c.Left() >= ptr; i++ {
-		v := c.Pointer(ptr)
-		if kernelAddress(ptr, v) && v%pageSize == 0 && first+i*below < maxID {
-			w.table(v, level-1, first+i*below)
-		}
-	}
+	w := &cidWalk{f: f, out: &f.full.objects}
+	f.readTable(table, cidStream, func(low, _ uint64, id uint32) { w.entry(low, id) })
 }
 
 func (w *cidWalk) entry(v uint64, id uint32) {
-	if v == 0 || id == 0 {
-		return
-	}
-	if w.objects++; w.objects > maxCIDObjects || !w.f.spend(1) {
-		return
-	}
 	if w.decode != nil {
 		w.add(w.decode.object(v), id)
 		return

@@ -99,14 +99,17 @@ func (f *File) findCookie(t *objectTypes) {
 	}
 }
 
-// object is what an object's header says.
+// object is what an object's header says; name is its whole path, as far as the
+// directories are in the dump.
 type object struct {
 	typ, name string
 }
 
 // objectAt reads the header in front of an object's body. ok is false when there
 // is none, as in front of objects that drivers made themselves.
-func (f *File) objectAt(body uint64) (o object, ok bool) {
+func (f *File) objectAt(body uint64) (o object, ok bool) { return f.readObject(body, 0) }
+
+func (f *File) readObject(body uint64, depth int) (o object, ok bool) {
 	if f.full == nil || !kernelAddress(f.hdr.ptr, body) {
 		return o, false
 	}
@@ -132,7 +135,28 @@ func (f *File) objectAt(body uint64) (o object, ok bool) {
 		if mask&infoCreator != 0 {
 			at -= uint64(l.info)
 		}
-		o.name, _ = readUnicode(f.mem, f.hdr.ptr, at+uint64(f.hdr.ptr))
+		o.name = f.objectPath(at, depth)
 	}
 	return o, true
+}
+
+// maxDirectories bounds the depth of an object's name.
+const maxDirectories = 16
+
+// objectPath reads OBJECT_HEADER_NAME_INFO: a directory, then the name in it. The
+// root directory is called by a backslash and is in none.
+func (f *File) objectPath(info uint64, depth int) string {
+	name, _ := readUnicode(f.mem, f.hdr.ptr, info+uint64(f.hdr.ptr))
+	directory, err := dump.ReadPointer(f.mem, f.hdr.arch, info)
+	if name == "" || err != nil || directory == 0 || depth >= maxDirectories {
+		return name
+	}
+	d, ok := f.readObject(directory, depth+1)
+	switch {
+	case !ok || d.typ != "Directory" || d.name == "":
+		return name
+	case d.name == `\`:
+		return d.name + name
+	}
+	return d.name + `\` + name
 }

@@ -17,6 +17,8 @@ type View struct {
 	modules     []dump.Module
 	threadsOnce sync.Once
 	threads     []dump.Thread
+	handlesOnce sync.Once
+	handles     []dump.Handle
 }
 
 var _ dump.Source = (*View)(nil)

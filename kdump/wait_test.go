@@ -93,18 +93,18 @@ func TestWaitNames(t *testing.T) {
 			waits[th.ID] = th.Kernel.Wait
 		}
 		mutant := waits[0x1f38].Objects[0]
-		if mutant.Name != "ReportTurn" || mutant.Type != "mutant" || mutant.Owner.Process != "report.exe" || mutant.Owner.PID != 0x1f30 {
+		if mutant.Name != `\BaseNamedObjects\ReportTurn` || mutant.Type != "mutant" || mutant.Owner.Process != "report.exe" || mutant.Owner.PID != 0x1f30 {
 			t.Errorf("%s: mutant %+v, owner %+v", v.Name, mutant, mutant.Owner)
 		}
 		irps := waits[0x1f34].IRPs
-		if want := (dump.PendingIRP{Address: irps[0].Address, Major: 3, Driver: `\Driver\condrv`, Device: "ConDrv", File: `\Input`}); irps[0] != want {
+		if want := (dump.PendingIRP{Address: irps[0].Address, Major: 3, Driver: `\Driver\condrv`, Device: `\Device\ConDrv`, File: `\Input`}); irps[0] != want {
 			t.Errorf("%s: IRP %+v, want %+v", v.Name, irps[0], want)
 		}
 		msg := waits[0x1f40].Message
-		if msg.Port != "AcmePort" || msg.Owner.Process != "acmesvc.exe" || msg.Server.TID != 0x5b0 || msg.Server.PID != 0x5a8 {
+		if msg.Port != `\RPC Control\AcmePort` || msg.Owner.Process != "acmesvc.exe" || msg.Server.TID != 0x5b0 || msg.Server.PID != 0x5a8 {
 			t.Errorf("%s: message %+v", v.Name, msg)
 		}
-		if objects := waits[0x1f54].Objects; len(objects) != 2 || objects[0].Name != "ReportCancel" || objects[1].Name != "ReportTurn" || waits[0x1f54].All {
+		if objects := waits[0x1f54].Objects; len(objects) != 2 || objects[0].Name != `\BaseNamedObjects\ReportCancel` || objects[1].Name != `\BaseNamedObjects\ReportTurn` || waits[0x1f54].All {
 			t.Errorf("%s: objects %+v", v.Name, objects)
 		}
 		if o := waits[0x1f44].Objects[0]; !o.Own || o.Type != "notification timer" {

@@ -182,7 +182,7 @@ func unloadedJSON(in []dump.Module, h hexer) []UnloadedJSON {
 func handlesJSON(in []dump.Handle, h hexer) []HandleJSON {
 	var out []HandleJSON
 	for i := range in {
-		out = append(out, HandleJSON{h.addr(in[i].Value), in[i].Type, in[i].Name, hex32(in[i].Access)})
+		out = append(out, HandleJSON{h.addr(in[i].Value), in[i].Type, in[i].Name, hex32(in[i].Access), h.known(in[i].Object)})
 	}
 	return out
 }

@@ -178,6 +178,7 @@ type HandleJSON struct {
 	TypeName   string `json:"type_name,omitempty"`
 	ObjectName string `json:"object_name,omitempty"`
 	Access     string `json:"access,omitempty" jsonschema_description:"granted access mask"`
+	Object     string `json:"object,omitempty" jsonschema_description:"address of the object, in kernel dumps"`
 }
 
 // RegionJSON is a described range of virtual memory.
