@@ -96,6 +96,15 @@ func FuzzTypes(f *testing.F) {
 	})
 }
 
+// FuzzFrameData replaces both streams of frame data.
+func FuzzFrameData(f *testing.F) {
+	f.Add(bytesOf(func(w *writer) { w.u32(0x1100, 0x40, 8, 4, 0, 1).u16(3, 4).u32(4) }), bytesOf(func(w *writer) { w.u32(0x1100, 0x40, 2).u16(1, 0x1003) }))
+	f.Add([]byte{1, 2, 3}, []byte{4})
+	f.Fuzz(func(t *testing.T, program, fpo []byte) {
+		exercise(rebuild(func(im *image) { im.debug = map[int][]byte{debugFPO: fpo, debugNewFPO: program} }))
+	})
+}
+
 // FuzzAnnotations decodes binary annotations: rows are in order within a chunk.
 func FuzzAnnotations(f *testing.F) {
 	f.Add([]byte{11, 0x44, 11, 0x25, 4, 3})
