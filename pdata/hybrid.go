@@ -21,7 +21,7 @@ const (
 	chpeStream       = "CHPE metadata"
 	chpeSize         = 0x48
 	chpeExtraTable   = 0x40
-	maxCodeRanges    = 1 << 20
+	maxCodeRanges    = 1 << 16
 	codeRangeSize    = 8
 	codeKindMask     = 3
 	codeKindAMD64    = 2 // 0 is ARM64, 1 ARM64EC
