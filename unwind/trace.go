@@ -218,3 +218,16 @@ func (w *Walker) whyNotRBP(f *Frame) string {
 	}
 	return "the image's unwind data says how rbp is used here"
 }
+
+// noteGuess notes what a guess stands on: where the frame pointer was read, if it
+// was, and the return address.
+func (w *Walker) noteGuess(g guess) {
+	if !w.tracing() {
+		return
+	}
+	size := uint64(w.arch.PointerSize())
+	if g.fpAt != 0 {
+		w.note(Note{Kind: NoteUndo, Op: undoNames[undoPop], Reg: w.arch.FPReg(), Addr: g.fpAt, Value: g.fp, Known: g.hasFP, SP: g.fpAt + size})
+	}
+	w.note(Note{Kind: NoteReturn, Rule: g.method, Addr: g.at, Value: g.ip, Known: true, SP: g.sp})
+}
