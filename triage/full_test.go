@@ -143,3 +143,34 @@ func TestFullKernelOnly(t *testing.T) {
 		t.Errorf("damage: %v", e)
 	}
 }
+
+// TestFullPair joins a user dump to the full kernel dump of its system, though
+// another process stopped it.
+func TestFullPair(t *testing.T) {
+	m := machine.Build(machine.Windows22H2)
+	kernel := openBytes(t, "MEMORY.DMP", m.Dump(machine.BitmapKernel)) // without user memory
+	whole := openBytes(t, "other.dmp", m.Dump(machine.Full))
+	p := whole.processByID(0x5a8)
+	want := m.Processes[1].Threads[0]
+	if p == nil || want.ID != 0x5b0 {
+		t.Fatalf("process %+v, thread %#x", p, want.ID)
+	}
+	view := whole.ProcessView(p)
+	first := want.User[0]
+	user := &fake{process: dump.Process{PID: p.PID, HasPID: true, Name: p.Name}, modules: view.Modules(), memory: view.Memory(),
+		threads: []dump.Thread{{ID: want.ID, TEB: want.TEB, Context: regsAt(first.PC, first.SP)}}}
+	inc := analyze(t, user.user(t), kernel, Options{})
+	if len(inc.Threads) != 1 || inc.Process.EPROCESS != p.EPROCESS || inc.Pairing == nil || len(inc.Pairing.Warnings) != 0 {
+		t.Fatalf("%d threads of %+v, pairing %+v", len(inc.Threads), inc.Process, inc.Pairing)
+	}
+	th := &inc.Threads[0]
+	wantHalf(t, "kernel", th.Kernel, want.Kernel)
+	wantHalf(t, "user", th.User, want.User)
+	if !th.Stitched {
+		t.Errorf("not stitched: %+v", th.Seam)
+	}
+	stranger := &fake{process: dump.Process{PID: 0x7777, HasPID: true}}
+	if _, err := Analyze(stranger.user(t), kernel, "given", Options{}); err == nil {
+		t.Error("a process that the system does not have was paired")
+	}
+}
