@@ -181,6 +181,46 @@ func (f *File) CommandLine(p *dump.Process) string {
 	return s
 }
 
+// maxEnvironment bounds an environment block in bytes: Windows allows 32,767
+// characters a variable, and real blocks have some thousands in all.
+const maxEnvironment = 1 << 18
+
+// Environment returns the environment variables of a process, each as
+// "NAME=value", nil when its memory is not in the dump. They may hold secrets:
+// show them only to who asks.
+func (f *File) Environment(p *dump.Process) []string {
+	l := loaderOf(f.hdr.ptr)
+	if f.full == nil || p.PEB == 0 || p.DirBase == 0 {
+		return nil
+	}
+	m := f.space(p.DirBase)
+	params, err := dump.ReadPointer(m, f.hdr.arch, p.PEB+uint64(l.parameters))
+	if err != nil {
+		return nil
+	}
+	block, err := dump.ReadPointer(m, f.hdr.arch, params+uint64(l.environment))
+	if err != nil || block == 0 {
+		return nil
+	}
+	b := make([]byte, maxEnvironment)
+	n, _ := m.ReadAt(b, block)
+	var out []string
+	for c := cursor.New(b[:n], "environment", -1); c.Left() >= 2; {
+		begin, ended := c.Offset(), false
+		for c.Left() >= 2 && !ended {
+			ended = c.U16() == 0
+		}
+		end := c.Offset() - 2
+		if !ended || end <= begin { // an empty variable ends the block
+			break
+		}
+		c.Seek(begin)
+		out = append(out, cursor.UTF16(c.Bytes(end-begin)))
+		c.Skip(2)
+	}
+	return out
+}
+
 // maxUnicode is the most that a UNICODE_STRING's 16-bit length can say.
 const maxUnicode = 0xfffe
 

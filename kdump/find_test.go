@@ -26,6 +26,9 @@ func TestFullProcesses(t *testing.T) {
 	if cmd := f.CommandLine(&p); cmd != `"C:\Windows\System32\notepad.exe" C:\notes.txt` {
 		t.Errorf("command line %q", cmd)
 	}
+	if env := f.Environment(&p); !slices.Equal(env, []string{"Path=C:\\Windows", "TEMP=C:\\Temp"}) {
+		t.Errorf("environment %q", env)
+	}
 	if cur := f.Process(); cur.PID != 0x1a2c || cur.Name != "notepad.exe" {
 		t.Errorf("current process %+v", cur)
 	}

@@ -303,6 +303,10 @@ func (s *system) userHalf() {
 	s.u64(r, entry+0x40, 0x38000)
 	s.unicode(r, entry+0x48, 0x7ff600005000, `C:\Windows\System32\notepad.exe`)
 	s.unicode(r, params+0x70, 0x7ff600005200, `"C:\Windows\System32\notepad.exe" C:\notes.txt`)
+	env := &bin{}
+	env.text(0, "Path=C:\\Windows\x00TEMP=C:\\Temp\x00\x00behind the end\x00")
+	s.u64(r, params+0x80, 0x7ff600006000)
+	s.write(r, 0x7ff600006000, env.b)
 	s.write(r, 0x7ff60000f000, make([]byte, 0x1000)) // the stack of appThread
 }
 

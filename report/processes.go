@@ -59,32 +59,34 @@ func orNone(s string) string {
 // ProcessEntry is a process with what lies in its own memory.
 type ProcessEntry struct {
 	*dump.Process
-	Threads int // found in the dump, -1 not counted
+	Threads     int      // found in the dump, -1 not counted
+	Environment []string // nil when it was not asked for or is not in the dump
 }
 
 // ProcessEntryJSON is one process of a kernel dump.
 type ProcessEntryJSON struct {
-	PID            *uint32 `json:"pid,omitempty"`
-	PPID           *uint32 `json:"ppid,omitempty" jsonschema_description:"of the process that created it; that one may have ended, and its id may be another's by now"`
-	Name           string  `json:"name,omitempty" jsonschema_description:"the kernel keeps at most 15 characters"`
-	CommandLine    string  `json:"command_line,omitempty"`
-	Created        string  `json:"created,omitempty"`
-	Exited         string  `json:"exited,omitempty"`
-	ThreadCount    *int    `json:"thread_count,omitempty"`
-	Wow64          bool    `json:"wow64" jsonschema_description:"a 32-bit process on a 64-bit system"`
-	Session        *uint32 `json:"session,omitempty"`
-	EPROCESS       string  `json:"eprocess,omitempty"`
-	PEB            string  `json:"peb,omitempty"`
-	DirBase        string  `json:"dir_base,omitempty" jsonschema_description:"physical address of the page tables"`
-	UserDirBase    string  `json:"user_dir_base,omitempty" jsonschema_description:"of those that user mode runs on, where they are split"`
-	How            string  `json:"how,omitempty" jsonschema_description:"by what it was found: list, cid_table, scan, current_thread, joined with +"`
-	CurrentProcess bool    `json:"current,omitempty" jsonschema_description:"its thread stopped the system"`
+	PID            *uint32  `json:"pid,omitempty"`
+	PPID           *uint32  `json:"ppid,omitempty" jsonschema_description:"of the process that created it; that one may have ended, and its id may be another's by now"`
+	Name           string   `json:"name,omitempty" jsonschema_description:"the kernel keeps at most 15 characters"`
+	CommandLine    string   `json:"command_line,omitempty"`
+	Created        string   `json:"created,omitempty"`
+	Exited         string   `json:"exited,omitempty"`
+	ThreadCount    *int     `json:"thread_count,omitempty"`
+	Wow64          bool     `json:"wow64" jsonschema_description:"a 32-bit process on a 64-bit system"`
+	Session        *uint32  `json:"session,omitempty"`
+	EPROCESS       string   `json:"eprocess,omitempty"`
+	PEB            string   `json:"peb,omitempty"`
+	DirBase        string   `json:"dir_base,omitempty" jsonschema_description:"physical address of the page tables"`
+	UserDirBase    string   `json:"user_dir_base,omitempty" jsonschema_description:"of those that user mode runs on, where they are split"`
+	How            string   `json:"how,omitempty" jsonschema_description:"by what it was found: list, cid_table, scan, current_thread, joined with +"`
+	Environment    []string `json:"environment,omitempty" jsonschema_description:"NAME=value (processes --environment)"`
+	CurrentProcess bool     `json:"current,omitempty" jsonschema_description:"its thread stopped the system"`
 }
 
 // processesOf gives the processes of an incident the form of a list.
 func processesOf(inc *triage.Incident) (out []ProcessEntry) {
 	for i := range inc.Processes {
-		out = append(out, ProcessEntry{&inc.Processes[i], inc.Processes[i].ThreadCount})
+		out = append(out, ProcessEntry{Process: &inc.Processes[i], Threads: inc.Processes[i].ThreadCount})
 	}
 	return out
 }
@@ -94,7 +96,7 @@ func (s *stream) processes(all []ProcessEntry, current *dump.Process, h hexer) {
 		for i := range all {
 			p := &all[i]
 			j := ProcessEntryJSON{Name: p.Name, CommandLine: p.CommandLine, Created: timeText(p.Created), Exited: timeText(p.Exited), Wow64: p.Wow64,
-				EPROCESS: h.known(p.EPROCESS), PEB: h.known(p.PEB), DirBase: h.known(p.DirBase), UserDirBase: h.known(p.UserDirBase), How: p.How,
+				EPROCESS: h.known(p.EPROCESS), PEB: h.known(p.PEB), DirBase: h.known(p.DirBase), UserDirBase: h.known(p.UserDirBase), How: p.How, Environment: p.Environment,
 				CurrentProcess: isCurrent(p.Process, current)}
 			if p.HasPID {
 				j.PID, j.PPID = &p.PID, &p.ParentPID
@@ -138,6 +140,16 @@ func (t *text) processTable(l *List) {
 			add(mark, id, parent, session, threads, wow, shortTime(p.Process.Created), shortTime(p.Exited), t.known(p.EPROCESS), fmt.Sprintf("%x", p.DirBase), p.How, clean(p.Name), clean(p.CommandLine))
 		}
 	})
+	for i := range l.Processes {
+		if p := &l.Processes[i]; len(p.Environment) > 0 {
+			t.line("", "")
+			t.line(sgrBold, "Environment of %s, pid %d:", clean(p.Name), p.PID)
+			for _, v := range p.Environment {
+				t.line("", "  %s", clean(v))
+			}
+			t.line("", "")
+		}
+	}
 	if len(l.Processes) == 1 {
 		t.line("", "1 process")
 	} else {

@@ -174,3 +174,22 @@ func TestFullPair(t *testing.T) {
 		t.Error("a process that the system does not have was paired")
 	}
 }
+
+// TestFullARM64: without unwind data the chain of frame records leads through
+// both halves.
+func TestFullARM64(t *testing.T) {
+	m := machine.Build(machine.WindowsARM)
+	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.CompleteRange)), Options{AllProcesses: true})
+	for _, p := range m.Processes {
+		for _, want := range p.Threads {
+			th := threadOf(t, inc, want.ID)
+			wantHalf(t, fmt.Sprintf("%x.%x kernel", p.PID, want.ID), th.Kernel, want.Kernel)
+			if want.User != nil {
+				wantHalf(t, fmt.Sprintf("%x.%x user", p.PID, want.ID), th.User, want.User)
+			}
+			if th.Stitched != (want.User != nil) {
+				t.Errorf("%x.%x: stitched %v", p.PID, want.ID, th.Stitched)
+			}
+		}
+	}
+}

@@ -43,6 +43,15 @@ func (d *Dump) CommandLine(p *dump.Process) string {
 	return p.CommandLine
 }
 
+// Environment returns the environment variables of a process of a full kernel
+// dump, nil when its memory is not in the dump. They may hold secrets.
+func (d *Dump) Environment(p *dump.Process) []string {
+	if k := d.wholeSystem(); k != nil {
+		return k.Environment(p)
+	}
+	return nil
+}
+
 // ProcessView returns the dump as one of its processes sees it: that process's
 // memory, modules and threads. Of dumps that hold one process it is the dump.
 func (d *Dump) ProcessView(p *dump.Process) dump.Source {

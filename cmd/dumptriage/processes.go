@@ -11,6 +11,8 @@ import (
 var (
 	processFlag = &cli.StringFlag{Name: "process", Aliases: []string{"p"},
 		Usage: "of a full kernel dump, the process `NAME`: a name, a process id (1234, 0x4d2), or the address of an EPROCESS"}
+	environmentFlag = &cli.BoolFlag{Name: "environment", DisableDefaultText: true, Usage: "show the environment variables too; they may hold secrets"}
+
 	allFlag = &cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "of a full kernel dump, the threads of all processes"}
 )
 
@@ -22,7 +24,7 @@ func processesCommand() *cli.Command {
 			"found by the kernel's list and by its table of ids; found by tells which. A # marks the process whose\n" +
 			"thread stopped the system. Command lines are read where the dump holds the process's memory.",
 		ArgsUsage: "KERNELDUMP",
-		Flags:     listFlags(processFlag),
+		Flags:     listFlags(processFlag, environmentFlag),
 		Action: listVerb(report.ListProcesses, func(c *cli.Context, d *triage.Dump, l *report.List) error {
 			if !d.Kernel() {
 				return usagef("%s is a user dump of one process; see: dumptriage info", d.Path)
@@ -38,6 +40,9 @@ func processesCommand() *cli.Command {
 				e := report.ProcessEntry{Process: &one, Threads: one.ThreadCount}
 				if n, ok := threads[p.EPROCESS]; ok && e.Threads <= 0 {
 					e.Threads = n
+				}
+				if c.Bool(environmentFlag.Name) {
+					e.Environment = d.Environment(p)
 				}
 				l.Processes = append(l.Processes, e)
 			}
