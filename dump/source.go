@@ -257,6 +257,9 @@ type KernelThread struct {
 	Interrupted   bool   // TrapFrame is of an interrupt or exception, no system service
 	User          Registers
 	Live          bool // captured inside the thread by the live triage writer
+	// Switched is the processor's own stack that a running thread's registers are
+	// on, nil when they are on its own.
+	Switched *ProcessorStack
 	// Wait is what a waiting thread waits for, nil when it does not wait or the
 	// dump does not say.
 	Wait *KernelWait
@@ -273,6 +276,14 @@ type CPU struct {
 	Context   Registers
 	Source    ContextSource
 	StackBase uint64 // top of the stack memory found for it, 0 unknown
+	Switched  *ProcessorStack
+}
+
+// ProcessorStack is a stack of a processor's own, on which it runs deferred
+// procedure calls or interrupts while its thread's stack stays as it was.
+type ProcessorStack struct {
+	Kind        string // "dpc" or "interrupt"
+	Limit, Base uint64
 }
 
 // Region is what a dump says of a range of virtual memory.

@@ -76,6 +76,7 @@ func (f *File) setContext(t *dump.Thread, r *record) {
 				t.Context, t.ContextSource = regs, source
 			}
 		}
+		kt.Switched = f.switchedStack(running, &t.Context)
 		if t.ContextSource == dump.ContextNone {
 			kt.Note = "it was running, and its processor's registers are not in the dump"
 		}

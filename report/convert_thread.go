@@ -216,14 +216,6 @@ func registersJSON(r *dump.Registers, h hexer) map[string]string {
 	return out
 }
 
-func cpuJSON(c *triage.CPU, h hexer, limit int) CPUJSON {
-	j := CPUJSON{CPU: c.Number, ThreadID: knownCount(c.ThreadID)}
-	if c.Kernel != nil {
-		j.KernelFrames = framesJSON(c.Kernel, h, limit)
-	}
-	return j
-}
-
 // sourceLines adds what only debug information knows.
 func (j *FrameJSON) sourceLines(n *symbols.Name) {
 	j.File, j.Line = clean(n.File), lineNumber(n.Line)

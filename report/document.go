@@ -211,6 +211,13 @@ type StreamJSON struct {
 type CPUJSON struct {
 	CPU          uint32      `json:"cpu"`
 	ThreadID     *uint32     `json:"thread_id,omitempty"`
+	ProcessID    *uint32     `json:"process_id,omitempty"`
+	ProcessName  string      `json:"process_name,omitempty"`
+	Idle         bool        `json:"idle,omitempty" jsonschema_description:"its idle thread is the current one"`
+	Stack        string      `json:"stack,omitempty" jsonschema:"enum=dpc,enum=interrupt" jsonschema_description:"the processor's own stack that it is on: it runs a DPC or an interrupt"`
+	PRCB         string      `json:"prcb,omitempty"`
+	ETHREAD      string      `json:"ethread,omitempty"`
+	KernelStop   *StopJSON   `json:"kernel_stop,omitempty"`
 	Frames       []FrameJSON `json:"frames,omitempty"`
 	KernelFrames []FrameJSON `json:"kernel_frames,omitempty"`
 }

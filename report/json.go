@@ -202,7 +202,7 @@ func (s *stream) cpus(inc *triage.Incident, h hexer, opt Options) {
 	}
 	list(s, "cpus", func(yield func(CPUJSON) bool) {
 		for i := range inc.CPUs {
-			if !yield(cpuJSON(&inc.CPUs[i], h, opt.Frames)) {
+			if !yield(cpuJSON(inc, &inc.CPUs[i], h, opt.Frames)) {
 				return
 			}
 		}

@@ -321,17 +321,11 @@ func (t *text) cpus(inc *triage.Incident) {
 			continue
 		}
 		t.line("", "")
-		on := ""
-		if c.ThreadID != 0 {
-			on = fmt.Sprintf("  thread %x", c.ThreadID)
-		} else if c.Idle {
-			on = "  idle"
-		}
 		if shownAbove(inc, c) {
-			t.line(sgrBold, "Processor %d%s, as above", c.Number, on)
+			t.line(sgrBold, "%s, as above", cpuText(inc, c))
 			continue
 		}
-		t.line(sgrBold, "Processor %d%s", c.Number, on)
+		t.line(sgrBold, "%s", cpuText(inc, c))
 		t.half(c.Kernel, halfOptions{})
 	}
 }

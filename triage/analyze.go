@@ -29,7 +29,10 @@ type Options struct {
 	// stopped the system. AllProcesses walks every thread.
 	Process      string
 	AllProcesses bool
-	HashLimit    int64 // inputs up to this size are hashed, 0 for DefaultHashLimit
+	// Running walks only the threads that ran on a processor of a kernel dump, of
+	// whatever process.
+	Running   bool
+	HashLimit int64 // inputs up to this size are hashed, 0 for DefaultHashLimit
 	// Explain, with Thread, asks how one frame was found.
 	Explain *ExplainFrame
 	// Progress, when set, is told how many of the threads are walked.
@@ -225,6 +228,9 @@ func (a *analysis) whyNoKernel() string {
 }
 
 func (a *analysis) selectThread() {
+	if a.opt.Running {
+		a.inc.Threads = slices.DeleteFunc(a.inc.Threads, func(t Thread) bool { return t.KernelInfo == nil || t.KernelInfo.CPU < 0 })
+	}
 	if a.opt.Thread == nil {
 		return
 	}
@@ -304,6 +310,9 @@ func (a *analysis) walkCPUs() {
 			cpu.Kernel = a.inc.Threads[cpu.Thread].Kernel
 		case !c.Context.Empty():
 			cpu.Kernel, _ = a.kw.walk(c.Context, unwind.Options{Kernel: true, First: methodOf(c.Source), StackBase: c.StackBase})
+		}
+		if i := cpu.Thread; i >= 0 && a.inc.Threads[i].Stitched {
+			cpu.User = a.inc.Threads[i].User
 		}
 		a.inc.CPUs = append(a.inc.CPUs, cpu)
 	}

@@ -216,4 +216,5 @@ type CPU struct {
 	dump.CPU
 	Thread int   // index in Incident.Threads of the thread it was running, -1 when that is not in the dump
 	Kernel *Half // of that thread, or walked from the processor's own context
+	User   *Half // that Kernel leads to, nil when it leads to none
 }

@@ -19,6 +19,9 @@ func (w *walker) walkKernel(t *Thread, kt *dump.Thread, entryProved bool) (unwin
 	if sp, ok := kt.Context.SP(); ok && sp >= k.StackLimit && sp < k.StackBase {
 		opt.StackLimit, opt.StackBase = k.StackLimit, k.StackBase
 	}
+	if k.Switched != nil { // a DPC or interrupt: the processor's stack first, then the thread's
+		opt.OuterLimit, opt.OuterBase = k.StackLimit, k.StackBase
+	}
 	if k.Interrupted { // the walk finds the machine frame, whose place is that of a service's only in services
 		opt.TrapFrame = 0
 	}

@@ -133,7 +133,7 @@ func (a *analysis) chooseProcess() {
 			a.inc.Process = *a.chosen[0]
 			a.inc.Process.CommandLine = k.CommandLine(a.chosen[0])
 		}
-	case a.opt.AllProcesses || a.opt.Thread != nil: // an id is a thread's of the whole system
+	case a.opt.AllProcesses || a.opt.Running || a.opt.Thread != nil: // an id is a thread's of the whole system
 	default:
 		if p := k.Process(); p.EPROCESS != 0 {
 			a.chosen = []*dump.Process{p}

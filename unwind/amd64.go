@@ -247,7 +247,7 @@ func (w *Walker) check(t target, f *Frame, opt *Options) Stop {
 		return Stop{}
 	case t.machine:
 		return w.checkMachine(t)
-	case t.sp < f.SP+8 || f.SP+8 < f.SP:
+	case !opt.leaves(f.SP, t.sp) && (t.sp < f.SP+8 || f.SP+8 < f.SP):
 		return Stop{StopNoProgress, fmt.Sprintf("the caller's rsp %#x would not lie above %#x", t.sp, f.SP)}
 	case opt.bounded() && t.sp > opt.StackBase:
 		return Stop{StopNoProgress, fmt.Sprintf("the caller's rsp %#x would lie beyond the stack's base %#x", t.sp, opt.StackBase)}
@@ -265,6 +265,12 @@ func (w *Walker) check(t target, f *Frame, opt *Options) Stop {
 		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address %#x at %#x lies on the stack", t.ip, t.sp-8)}
 	}
 	return Stop{}
+}
+
+// leaves reports whether a step goes from another stack onto the outer one.
+func (o *Options) leaves(from, to uint64) bool {
+	outer := func(sp uint64) bool { return sp >= o.OuterLimit && sp < o.OuterBase }
+	return outer(to) && !outer(from)
 }
 
 // checkMachine is check after a machine frame. Its rip may be anything, as a

@@ -125,6 +125,10 @@ type Options struct {
 	MaxFrames int // 0 means DefaultMaxFrames
 	// StackLimit and StackBase bound the stack; zero means not known.
 	StackLimit, StackBase uint64
+	// OuterLimit and OuterBase bound another stack, from which a routine on this
+	// one was called: the thread's, when the walk begins on a processor's own. A
+	// step onto it is progress whether it lies above or below.
+	OuterLimit, OuterBase uint64
 	// First is the method to record for frame 0.
 	First Method
 	// Kernel is set for the kernel half of a thread.

@@ -107,7 +107,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
-			triageCommand(), stacksCommand(), compareCommand(), batchCommand(), bucketsCommand(), explainCommand(), infoCommand(), modulesCommand(), driversCommand(), threadsCommand(), processesCommand(), handlesCommand(),
+			triageCommand(), stacksCommand(), compareCommand(), batchCommand(), bucketsCommand(), explainCommand(), infoCommand(), modulesCommand(), driversCommand(), threadsCommand(), processesCommand(), cpusCommand(), handlesCommand(),
 			memoryCommand(), streamsCommand(), symbolsCommand(), schemaCommand(), completionCommand(), manCommand(),
 		},
 		Action: func(c *cli.Context) error {
