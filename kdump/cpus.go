@@ -37,6 +37,7 @@ func (f *File) readProcessors() {
 	if size < minPRCB || size > maxStructure {
 		return
 	}
+	f.addOldOffsets()
 	seen := map[uint32]bool{}
 	add := func(r *record, crashed bool) {
 		if p, ok := f.newProcessor(r); ok && !seen[p.number] {
@@ -62,6 +63,22 @@ func (f *File) readProcessors() {
 	slices.SortFunc(f.prcbs, func(a, b processor) int { return cmp.Compare(a.number, b.number) })
 	if f.prcb == nil {
 		f.markCrashed()
+	}
+}
+
+// addOldOffsets adds what the data block of Windows 7 does not say, from public
+// symbols of x64.
+func (f *File) addOldOffsets() {
+	const idleThread, dpcStack, windows7 = 0x18, 0x21c0, 7601
+	k := &f.kd.prcb
+	if f.hdr.arch != dump.AMD64 {
+		return
+	}
+	if k.idleThread == 0 {
+		k.idleThread = idleThread
+	}
+	if k.dpcStack == 0 && f.hdr.build == windows7 {
+		k.dpcStack = dpcStack
 	}
 }
 
