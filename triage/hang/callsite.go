@@ -106,6 +106,13 @@ func (a *analysis) decodeSite(ret uint64) *callSite {
 	if a.space.Code(code, start) != len(code) {
 		return nil
 	}
+	return siteIn(code, start)
+}
+
+// siteIn is the site of the call that ends code, a function from its start on;
+// nil when it does not decode to a call exactly.
+func siteIn(code []byte, start uint64) *callSite {
+	ret := start + uint64(len(code))
 	var all []instruction
 	targets := map[uint64]bool{}
 	for va := start; va < ret; {

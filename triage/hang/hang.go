@@ -78,7 +78,7 @@ func (a *analysis) ownerByID(id uint32, ev Evidence) *Owner {
 
 // resolve finds out which object a thread waits for and who holds it.
 func (a *analysis) resolve(w *Wait, t *triage.Thread) {
-	if t.User == nil || len(w.matches) == 0 || guessed(t.User.Frames[:w.matches[0].frame+1]) {
+	if t.User == nil || len(w.matches) == 0 {
 		return
 	}
 	last := w.matches[len(w.matches)-1].frame
@@ -87,7 +87,8 @@ func (a *analysis) resolve(w *Wait, t *triage.Thread) {
 	// must have to do with it.
 	for k := len(w.matches) - 1; k >= 0 && !w.Object.Known(); k-- {
 		m := w.matches[k]
-		if m.object == KindNone || m.frame > w.Frame {
+		// The caller's frame must be certain too: its code gives the arguments.
+		if m.object == KindNone || m.frame > w.Frame || guessed(t.User.Frames[:min(m.frame+2, len(t.User.Frames))]) {
 			continue
 		}
 		if w.Class.lock() && m.class != w.Class && m.object != KindCritical {

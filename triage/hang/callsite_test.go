@@ -1,0 +1,113 @@
+package hang
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+)
+
+const siteStart = 0x140001000
+
+// argumentOf evaluates a register at the call that ends code, given in
+// hexadecimal with comments removed. The frame's registers are rbx 0x1111, rdi
+// 0x2222, rsp 0x5000 and memory at 0x5030 holds 0x77.
+func argumentOf(t testing.TB, code string, reg dump.Reg) (uint64, bool) {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := siteIn(b, siteStart)
+	if s == nil {
+		return 0, false
+	}
+	m := memory32{0x5030: 0x77, 0x5034: 0, 0x5038: 0x99}
+	a := &analysis{inc: incident(), space: triage.NewView(m, nil, nil), sites: map[uint64]*callSite{}}
+	regs := dump.Registers{Arch: dump.AMD64}
+	regs.Set(dump.RBX, 0x1111)
+	regs.Set(dump.RDI, 0x2222)
+	regs.Set(dump.RSP, 0x5000)
+	h := half("ntdll!f", "app!g")
+	e := evaluation{a: a, h: h, regs: []dump.Registers{{}, regs}, frame: 1, site: s, depth: 1}
+	return e.register(len(s.code), reg, maxSteps)
+}
+
+// Call sites assembled by hand. E8 is call rel32, whose target does not matter.
+func TestArguments(t *testing.T) {
+	const call = " e8 00000000"
+	for _, c := range []struct {
+		what, code string
+		reg        dump.Reg
+		want       uint64
+		ok         bool
+	}{
+		{"mov rcx, rdi", "488bcf" + call, dump.RCX, 0x2222, true},
+		{"mov ecx, edi", "8bcf" + call, dump.RCX, 0x2222, true},
+		{"lea rcx, [rbx+10h]", "488d4b10" + call, dump.RCX, 0x1121, true},
+		{"lea rcx, [rip+100h]", "488d0d00010000" + call, dump.RCX, siteStart + 7 + 0x100, true},
+		{"mov ecx, 1c4h", "b9c4010000" + call, dump.RCX, 0x1c4, true},
+		{"mov rcx, -1", "48c7c1ffffffff" + call, dump.RCX, ^uint64(0), true},
+		{"xor r8d, r8d", "4533c0" + call, dump.R8, 0, true},
+		{"mov rdx, [rsp+30h]", "488b542430" + call, dump.RDX, 0x77, true},
+		{"mov edx, [rsp+38h]", "8b542438" + call, dump.RDX, 0x99, true},
+		{"mov rdx, [rsp+40h]: not in memory", "488b542440" + call, dump.RDX, 0, false},
+		{"mov rax, rbx; mov rcx, rax", "488bc3 488bc8" + call, dump.RCX, 0x1111, true},
+		{"sub rsp, 20h before: rsp is what it is at the call", "4883ec20 488b542430" + call, dump.RDX, 0x77, true},
+		{"mov rcx, rbx; mov rbx, rax: rbx was another", "488bcb 488bd8" + call, dump.RCX, 0, false},
+		{"mov rbx, rax; mov rcx, rbx: rbx is the frame's", "488bd8 488bcb" + call, dump.RCX, 0x1111, true},
+		{"mov cl, 1: a part", "b101" + call, dump.RCX, 0, false},
+		{"mov rcx, rdi, then a call", "488bcf" + call + call, dump.RCX, 0, false},
+		{"cmove rcx, rdi", "480f44cf" + call, dump.RCX, 0, false},
+		{"add rcx, rdi", "4803cf" + call, dump.RCX, 0, false},
+		{"mov rcx, gs:[30h]", "65488b0c2530000000" + call, dump.RCX, 0, false},
+		{"je +3 to the call passes mov rcx, rdi by", "7403 488bcf" + call, dump.RCX, 0, false},
+		{"je +2 to behind nothing of it", "7402 6690 488bcf" + call, dump.RCX, 0x2222, true},
+		{"jmp +0 before", "488bcf eb00" + call, dump.RCX, 0, false},
+		{"nothing sets it", "90" + call, dump.R9, 0, false},
+		{"vzeroupper is not decoded", "c5f877 488bcf" + call, dump.RCX, 0, false},
+		{"ends in no call", "488bcf 90", dump.RCX, 0, false},
+		{"cut in an instruction", "488bcf e80000", dump.RCX, 0, false},
+		{"nothing", "", dump.RCX, 0, false},
+	} {
+		if got, ok := argumentOf(t, c.code, c.reg); got != c.want || ok != c.ok {
+			t.Errorf("%s: %#x %v, want %#x %v", c.what, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// Any code and any lock: an answer, no panic, in bounded time.
+func FuzzCallSite(f *testing.F) {
+	for _, s := range []string{"488bcfe800000000", "488d0d00010000ff15000000004883c420ffd6", "7403488bcfe800000000", "c5f877e800000000"} {
+		b, _ := hex.DecodeString(s)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, code []byte) {
+		for _, r := range argRegs {
+			argumentOf(t, hex.EncodeToString(code), r)
+		}
+		if s := siteIn(code, siteStart); s != nil {
+			s.calls()
+		}
+	})
+}
+
+func FuzzCriticalSection(f *testing.F) {
+	f.Add([]byte{0x00, 0x80, 0x29, 0, 0xfa, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0x4c, 0x1a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, true)
+	f.Fuzz(func(t *testing.T, b []byte, wide bool) {
+		m := memory32{}
+		for i := 0; i+4 <= len(b) && i < 64; i += 4 {
+			m.put(lock32+uint32(i), uint32(b[i])|uint32(b[i+1])<<8|uint32(b[i+2])<<16|uint32(b[i+3])<<24)
+		}
+		arch := dump.X86
+		if wide {
+			arch = dump.AMD64
+		}
+		a := &analysis{inc: incident(), space: triage.NewView(m, nil, nil)}
+		if c := a.readCritical(lock32, arch); c != nil && c.plausible() && c.Locked() && c.OwningThread&3 != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
