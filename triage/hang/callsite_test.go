@@ -12,8 +12,8 @@ import (
 const siteStart = 0x140001000
 
 // argumentOf evaluates a register at the call that ends code, given in
-// hexadecimal with comments removed. The frame's registers are rbx 0x1111, rdi
-// 0x2222, rsp 0x5000 and memory at 0x5030 holds 0x77.
+// hexadecimal. The frame's registers are rbx 0x1111, rdi 0x2222, rsi with its
+// upper half in use, rsp 0x5000 and memory at 0x5030 holds 0x77.
 func argumentOf(t testing.TB, code string, reg dump.Reg) (uint64, bool) {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
@@ -29,6 +29,7 @@ func argumentOf(t testing.TB, code string, reg dump.Reg) (uint64, bool) {
 	regs := dump.Registers{Arch: dump.AMD64}
 	regs.Set(dump.RBX, 0x1111)
 	regs.Set(dump.RDI, 0x2222)
+	regs.Set(dump.RSI, 0x7ff600003333)
 	regs.Set(dump.RSP, 0x5000)
 	h := half("ntdll!f", "app!g")
 	e := evaluation{a: a, h: h, regs: []dump.Registers{{}, regs}, frame: 1, site: s, depth: 1}
@@ -46,6 +47,8 @@ func TestArguments(t *testing.T) {
 	}{
 		{"mov rcx, rdi", "488bcf" + call, dump.RCX, 0x2222, true},
 		{"mov ecx, edi", "8bcf" + call, dump.RCX, 0x2222, true},
+		{"mov ecx, esi: the lower half", "8bce" + call, dump.RCX, 0x3333, true},
+		{"lea ecx, [rsi+1]: the lower half", "8d4e01" + call, dump.RCX, 0x3334, true},
 		{"lea rcx, [rbx+10h]", "488d4b10" + call, dump.RCX, 0x1121, true},
 		{"lea rcx, [rip+100h]", "488d0d00010000" + call, dump.RCX, siteStart + 7 + 0x100, true},
 		{"mov ecx, 1c4h", "b9c4010000" + call, dump.RCX, 0x1c4, true},
@@ -74,6 +77,83 @@ func TestArguments(t *testing.T) {
 	} {
 		if got, ok := argumentOf(t, c.code, c.reg); got != c.want || ok != c.ok {
 			t.Errorf("%s: %#x %v, want %#x %v", c.what, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// Threads of a small dump, each behind a call by the pointer at rip+disp with a
+// lock's address in rcx.
+func smallDump(t *testing.T, codes ...string) *analysis {
+	t.Helper()
+	a := &analysis{inc: incident(), rules: builtinRules(t), sites: map[uint64]*callSite{}}
+	for i, code := range codes {
+		b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		th := thread(uint32(100+4*i), "ntdll!NtWaitForAlertByThreadId", "ntdll!RtlEnterCriticalSection", "app!f")
+		ret := uint64(0x9000 + i)
+		th.User.Frames[2].IP = ret
+		if a.sites[ret] = siteIn(b, siteStart); a.sites[ret] == nil {
+			t.Fatalf("code %d does not end in a call", i)
+		}
+		a.inc.Threads = append(a.inc.Threads, th)
+	}
+	return a
+}
+
+const ( // all functions begin at one address here; a call's pointer is at 0x140002000
+	takes   = "488d0dd9020000" // at 0: lea rcx, [0x1400012e0]
+	enter6  = "ff15f30f0000"   // at 7: call [0x140002000]
+	waits13 = "488d0dec030000" // at 13: lea rcx, [0x140001400]
+	enter20 = "ff15e60f0000"   // at 20: call [0x140002000]
+)
+
+func TestOwnersInferredFromCode(t *testing.T) {
+	wait := func(a *analysis, i int, lock uint64) {
+		for len(a.waits) <= i {
+			a.waits = append(a.waits, Wait{Class: ClassSleep})
+		}
+		a.waits[i] = Wait{Class: ClassCritical, Frame: 1, Object: Object{Kind: KindCritical, Value: lock}}
+	}
+	const held, wanted = 0x1400012e0, 0x140001400
+	holder := takes + enter6 + waits13 + enter20
+	owner := func(a *analysis) *Owner { a.heldByCode(); return a.waits[0].Owner }
+
+	a := smallDump(t, waits13[:0]+"488d0df9030000ff15f30f0000", holder) // the first waits for what the second took
+	wait(a, 0, held)
+	wait(a, 1, wanted)
+	if o := owner(a); o == nil || o.Index != 1 || o.Confidence != Low || o.Evidence[0].Source != FromCode {
+		t.Errorf("owner %+v", o)
+	}
+
+	// Two that might have it: not known.
+	a = smallDump(t, "488d0df9030000ff15f30f0000", holder, holder)
+	wait(a, 0, held)
+	wait(a, 1, wanted)
+	wait(a, 2, wanted)
+	if o := owner(a); o != nil {
+		t.Errorf("owner %+v of two", o)
+	}
+
+	// Passed to another function since, which may have given it back:
+	// lea rcx, [0x1400012e0]; call [0x140002008] in between.
+	released := takes + enter6 + "488d0dcc020000" + "ff15ee0f0000" + "488d0ddf030000" + "ff15d90f0000"
+	a = smallDump(t, "488d0df9030000ff15f30f0000", released)
+	wait(a, 0, held)
+	wait(a, 1, wanted)
+	if o := owner(a); o != nil {
+		t.Errorf("owner %+v of a lock that was passed on", o)
+	}
+
+	// A slim lock does not let its owner in again; a critical section does.
+	again := takes + enter6 + "488d0dcc020000" + enter20
+	for class, want := range map[Class]bool{ClassSRW: true, ClassCritical: false} {
+		a = smallDump(t, again)
+		wait(a, 0, held)
+		a.waits[0].Class = class
+		if o := owner(a); (o != nil && o.Index == 0) != want {
+			t.Errorf("%s taken twice: owner %+v", class, o)
 		}
 	}
 }

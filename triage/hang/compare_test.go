@@ -38,6 +38,12 @@ func elsewhere(t triage.Thread, n int) triage.Thread {
 	return t
 }
 
+// deeper moves the innermost frame's stack pointer alone.
+func deeper(t triage.Thread) triage.Thread {
+	t.User.Frames[0].SP -= 0x40
+	return t
+}
+
 func TestMotions(t *testing.T) {
 	const sec = time.Second
 	for _, c := range []struct {
@@ -51,6 +57,7 @@ func TestMotions(t *testing.T) {
 		{"the same, times not known", thread(4, waitStack...), thread(4, waitStack...), Stuck, 4, StaysHung},
 		{"ran and came back", used(thread(4, waitStack...), sec), used(thread(4, waitStack...), 2*sec), Returned, 4, Progresses},
 		{"moved", used(thread(4, waitStack...), sec), elsewhere(used(thread(4, waitStack...), 2*sec), 2), Moved, 2, Progresses},
+		{"deeper in the same recursion", used(thread(4, "app!f", "app!main"), sec), deeper(used(thread(4, "app!f", "app!main"), 2*sec)), Moved, 1, Progresses},
 		{"busy", used(thread(4, "app!loop", "app!main"), sec), elsewhere(used(thread(4, "app!loop", "app!main"), 9*sec), 1), Busy, 1, StaysBusy},
 		{"idle", used(thread(4, idleStack...), sec), used(thread(4, idleStack...), sec), Waits, 2, StaysIdle},
 		{"no stack", triage.Thread{Thread: dump.Thread{ID: 4}}, triage.Thread{Thread: dump.Thread{ID: 4}}, Unseen, 0, NoProgressKnown},

@@ -29,9 +29,6 @@ func (a *analysis) fromKernel(w *Wait, t *triage.Thread) {
 	if o := k.Owner(); o != nil && o.TID != 0 && w.Owner == nil {
 		i := a.indexOf(o)
 		w.Owner = &Owner{ThreadID: o.TID, Index: i, Elsewhere: i < 0, Evidence: []Evidence{{Source: FromKernel, Frame: -1}}, Confidence: High}
-		if w.Class == ClassObjects && !k.All {
-			w.Owner.Confidence = Low // another of the objects will do as well
-		}
 	}
 }
 

@@ -256,3 +256,63 @@ func TestMarks(t *testing.T) {
 		}
 	}
 }
+
+// Frames of the capture are on no thread's own stack.
+func TestCaptureFramesAreIgnored(t *testing.T) {
+	th := triage.Thread{Kernel: half("nt!NtReadFile", "nt!KiDeliverApc", "nt!KeDelayExecutionThread", "nt!NtDelayExecution")}
+	th.Kernel.Frames[0].Name.Function = "IopXxxControlFile" // it would say io
+	th.Kernel.Frames[0].Capture, th.Kernel.Frames[1].Capture = true, true
+	if w := Of(incident(th), nil).Waits[0]; w.Class != ClassSleep || w.matches != nil && w.matches[0].frame != 2 || w.Frame != 2 {
+		t.Errorf("%s at %d", w.Class, w.Frame)
+	}
+	th.User = half("app!inject", "ntdll!NtDelayExecution", "kernelbase!Sleep", "app!main")
+	th.User.Frames[0].Capture = true
+	if w := Of(incident(th), nil).Waits[0]; w.Class != ClassSleep || w.Kernel {
+		t.Errorf("user half: %s", w.Class)
+	}
+}
+
+// In a dump of a whole system no one thread stands for all.
+func TestManyProcesses(t *testing.T) {
+	a, b := kernelThread(10, nil, "ntdll!NtDelayExecution"), kernelThread(20, nil, "ntdll!NtDelayExecution")
+	if v := Of(incident(a, b), nil); v.State != Waiting || v.Subject != 0 {
+		t.Errorf("of one process: %s %d", v.State, v.Subject)
+	}
+	b.KernelInfo.PID = 8
+	if v := Of(incident(a, b), nil); v.State != Waiting || v.Subject != -1 {
+		t.Errorf("of two: %s %d", v.State, v.Subject)
+	}
+}
+
+func TestAnyOfSeveralObjects(t *testing.T) {
+	k := &dump.KernelWait{Class: "objects", Objects: []dump.WaitObject{{Address: 0xa0, Type: "mutant", Owner: ref(7, 20)}, {Address: 0xb0, Type: "synchronization event"}}}
+	other := kernelThread(20, nil, "app!main")
+	w := Of(incident(kernelThread(10, k, waitFrames...), other), nil).Waits[0]
+	if w.Owner != nil { // the event will do as well
+		t.Errorf("any: %+v", w.Owner)
+	}
+	k.All = true
+	if w = Of(incident(kernelThread(10, k, waitFrames...), other), nil).Waits[0]; w.Owner == nil || w.Owner.Confidence != High {
+		t.Errorf("all: %+v", w.Owner)
+	}
+}
+
+func TestHandlesHaveTwoFreeBits(t *testing.T) {
+	a := &analysis{inc: incident(), handles: map[uint64]*dump.Handle{0x1c4: {Value: 0x1c4, Type: "Event"}}}
+	if h := a.handle(0x1c6); h.Listed == nil || h.Value != 0x1c6 {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestLocked(t *testing.T) {
+	for _, c := range []struct {
+		cs   CriticalSection
+		want bool
+	}{{CriticalSection{LockCount: -2, RecursionCount: 1, OwningThread: 4}, true}, {CriticalSection{LockCount: 0, RecursionCount: 1, OwningThread: 4}, true}, // before Vista, and Wine
+		{CriticalSection{LockCount: -1}, false}, {CriticalSection{LockCount: -1, RecursionCount: 1, OwningThread: 4}, false},
+		{CriticalSection{LockCount: -2, OwningThread: 4}, false}, {CriticalSection{LockCount: -2, RecursionCount: 1}, false}} {
+		if c.cs.Locked() != c.want {
+			t.Errorf("%+v", c.cs)
+		}
+	}
+}
