@@ -5,39 +5,40 @@ import (
 	"slices"
 )
 
-// cluster is a leader and its farthest member.
+// cluster is a leader and other members that stand for what the cluster is like.
 type cluster struct {
-	id       string
-	group    uint32
-	leader   *Stack
-	far      *Stack // nil: the leader alone
-	farScore float64
-	size     int
+	id    string
+	group uint32
+	reps  []*Stack // the leader first
+	size  int
 }
 
 // Cluster is a cluster as it is kept.
 type Cluster struct {
-	ID       string   // the leader's
-	Group    string   // clusters of different groups are never compared
-	Leader   []string // frames
-	Far      []string // of the farthest member, nil when there is none
-	FarScore float64  // its score against the leader
-	Size     int      // members
+	ID              string     // the leader's
+	Group           string     // clusters of different groups are never compared
+	Representatives [][]string // frames of the leader, then of others
+	Size            int        // members
 }
 
 // Placed is where a stack came.
 type Placed struct {
 	Cluster string
-	Score   float64 // against the leader; 1 for the leader itself
+	Score   float64 // against the representative that it is most like; 1 for a leader itself
 	New     bool
-	// Far is set when the stack became its cluster's farthest member.
-	Far bool
+	// Represents is set when the stack became one of the representatives, behind
+	// those that there were.
+	Represents bool
 }
 
 const (
 	rareFrames    = 12     // by which candidates are found
-	maxCandidates = 20_000 // leaders compared with one stack
-	bestTried     = 8      // clusters whose farthest member is asked
+	maxCandidates = 10_000 // clusters compared with one stack
+	bestTried     = 8      // clusters of which all representatives are asked
+	maxReps       = 4      // of a cluster
+	// unlike is how far up from the threshold to 1 a member's score may be for it to
+	// tell something of the cluster that the representatives do not.
+	unlike = 0.7
 )
 
 // Place puts a stack into a cluster: one of those of its group, or a new one
@@ -51,18 +52,30 @@ func (m *Model) Place(id, group string, frames []string) Placed {
 			break
 		}
 		cl := m.clusters[c.cluster]
-		if cl.far != nil && m.Score(s, cl.far) < m.params.Far {
+		if !m.fits(s, cl) {
 			continue
 		}
 		cl.size++
 		p := Placed{Cluster: cl.id, Score: c.score}
-		if cl.far == nil || c.score < cl.farScore {
-			cl.far, cl.farScore, p.Far = s, c.score, true
+		if len(cl.reps) < maxReps && c.score < m.params.Threshold+unlike*(1-m.params.Threshold) {
+			m.represent(c.cluster, s)
+			p.Represents = true
 		}
 		return p
 	}
-	m.lead(&cluster{id: id, group: g, leader: s, size: 1})
+	m.found(&cluster{id: id, group: g, size: 1}, s)
 	return Placed{Cluster: id, Score: 1, New: true}
+}
+
+// fits reports whether a stack is not too unlike any of a cluster's
+// representatives, which keeps chains of stacks, each like the next, apart.
+func (m *Model) fits(s *Stack, c *cluster) bool {
+	for _, r := range c.reps {
+		if m.Score(s, r) < m.params.Far {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *Model) group(name string) uint32 {
@@ -74,26 +87,35 @@ func (m *Model) group(name string) uint32 {
 	return g
 }
 
-// lead adds a cluster and lists it by its leader's frames.
-func (m *Model) lead(c *cluster) {
-	n := int32(len(m.clusters))
+// found adds a cluster with its leader.
+func (m *Model) found(c *cluster, leader *Stack) {
 	m.clusters, m.seen = append(m.clusters, c), append(m.seen, 0)
-	for i, e := range c.leader.entries {
-		if i == 0 || c.leader.entries[i-1].id != e.id {
-			m.leads[e.id] = append(m.leads[e.id], n)
+	m.represent(int32(len(m.clusters)-1), leader)
+}
+
+// represent adds a representative and lists its frames.
+func (m *Model) represent(n int32, s *Stack) {
+	c := m.clusters[n]
+	c.reps = append(c.reps, s)
+	for i, e := range s.entries {
+		if i > 0 && s.entries[i-1].id == e.id {
+			continue
+		}
+		if at, listed := slices.BinarySearch(m.leads[e.id], n); !listed {
+			m.leads[e.id] = slices.Insert(m.leads[e.id], at, n)
 		}
 	}
 }
 
-// candidate is a cluster and its leader's score.
+// candidate is a cluster and the best score of its representatives.
 type candidate struct {
 	cluster int32
 	score   float64
 }
 
-// nearest returns the clusters of a group whose leaders are most like a stack,
-// best first, older ones first among equals: of those that share one of the
-// frames that fewest leaders have.
+// nearest returns the clusters of a group that a stack is most like, best first,
+// older ones first among equals: of those that share one of the frames that the
+// fewest clusters have.
 func (m *Model) nearest(s *Stack, group uint32, n int) []candidate {
 	m.search++
 	var best []candidate
@@ -111,7 +133,11 @@ func (m *Model) nearest(s *Stack, group uint32, n int) []candidate {
 			if compared++; compared > maxCandidates {
 				return best
 			}
-			best = insert(best, candidate{c, m.Score(s, cl.leader)}, n)
+			score := m.Score(s, cl.reps[0])
+			for _, r := range cl.reps[1:] {
+				score = max(score, m.Score(s, r))
+			}
+			best = insert(best, candidate{c, score}, n)
 		}
 	}
 	return best
@@ -131,8 +157,8 @@ func insert(best []candidate, c candidate, n int) []candidate {
 	return slices.Insert(best, at, c)
 }
 
-// rarest returns the ids of a stack's frames that some leader has, those of the
-// fewest leaders first.
+// rarest returns the ids of a stack's frames that some representative has, those of
+// the fewest clusters first.
 func (m *Model) rarest(s *Stack) []uint32 {
 	var ids []uint32
 	for i, e := range s.entries {
@@ -146,7 +172,7 @@ func (m *Model) rarest(s *Stack) []uint32 {
 	return ids[:min(len(ids), rareFrames)]
 }
 
-// Match is a cluster and how like its leader a stack is.
+// Match is a cluster and how like the nearest of its representatives a stack is.
 type Match struct {
 	Cluster string
 	Score   float64
@@ -192,11 +218,13 @@ func Restore(p Params, st State) *Model {
 		m.snapDF = append(m.snapDF, st.Frequencies[name].Weighed)
 	}
 	for _, c := range st.Clusters {
-		cl := &cluster{id: c.ID, group: m.group(c.Group), leader: m.Stack(c.Leader), farScore: c.FarScore, size: c.Size}
-		if c.Far != nil {
-			cl.far = m.Stack(c.Far)
+		if len(c.Representatives) == 0 {
+			continue // nothing could ever be like it
 		}
-		m.lead(cl)
+		m.found(&cluster{id: c.ID, group: m.group(c.Group), size: c.Size}, m.Stack(c.Representatives[0]))
+		for _, r := range c.Representatives[1:] {
+			m.represent(int32(len(m.clusters)-1), m.Stack(r))
+		}
 	}
 	return m
 }

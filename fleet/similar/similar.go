@@ -8,10 +8,11 @@
 // moved; frames without a match count against. Sorting each stack's frames once
 // makes a comparison linear in the depth.
 //
-// Clusters have leaders. A stack joins the cluster of the leader that it is most
-// like, if it is also like that cluster's farthest member; else it leads a
-// cluster of its own. What was decided never changes, so a cluster's id, its
-// leader's, is stable.
+// Clusters have a leader and a few further members that stand for what they are
+// like. A stack joins the cluster with the representative that it is most like,
+// unless it is too unlike another of them; else it leads a cluster of its own. A
+// member that is not much like any representative becomes one. What was decided
+// never changes, so a cluster's id, its leader's, is stable.
 //
 // A Model holds everything in memory and does no input or output. It is used by
 // one goroutine.
@@ -21,6 +22,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Params are the measure's parameters and the clusters' bounds.
@@ -29,12 +31,12 @@ type Params struct {
 	Frequency float64 // how fast it falls with the share of stacks that have it
 	Shift     float64 // how fast a match's falls with the difference of positions
 	Threshold float64 // the least score that joins a cluster
-	Far       float64 // the least score against its farthest member
+	Far       float64 // the least score against each of its representatives
 }
 
-// DefaultParams did best on the training half of the stacks that bench/buckets
-// makes.
-var DefaultParams = Params{Position: 1, Frequency: 1, Shift: 0.1, Threshold: 0.2, Far: 0}
+// DefaultParams are near what does best on the stacks that bench/buckets makes to
+// choose by.
+var DefaultParams = Params{Position: 0.3, Frequency: 10, Shift: 0.1, Threshold: -0.1, Far: -0.95}
 
 // entry is a frame of a stack.
 type entry struct {
@@ -46,6 +48,15 @@ type entry struct {
 // one is the unit of fixed-point numbers. Sums of those do not depend on the order
 // of their terms, and so not on the numbers that names happen to have.
 const one = 1 << 20
+
+// unnamedWeight is the weight of a frame that is only a place in a module, of that
+// of one with a name: in another build, or with symbols at hand, the same frame is
+// called otherwise, so that missing it says little.
+const unnamedWeight = 0.25
+
+// unseen is how many stacks without any frame in common are taken for granted: of
+// the first few stacks, what all of them have is not common yet.
+const unseen = 100
 
 // MaxDepth is how many frames of a stack count.
 const MaxDepth = 512
@@ -62,6 +73,7 @@ type Model struct {
 	params   Params
 	ids      map[string]uint32
 	names    []string
+	unnamed  []bool
 	df       []uint32 // stacks that have a frame
 	n        uint32   // stacks
 	snapDF   []uint32 // both as of the epoch
@@ -71,7 +83,7 @@ type Model struct {
 	shift    []int64   // and by shift, in units of 1/one
 
 	clusters []*cluster
-	leads    map[uint32][]int32 // by group and frame: clusters whose leader has it
+	leads    map[uint32][]int32 // by frame: clusters with a representative that has it, ascending
 	groups   map[string]uint32
 	seen     []uint32 // by cluster: the last search that met it
 	search   uint32
@@ -106,6 +118,7 @@ func (m *Model) id(name string) uint32 {
 		m.ids[name] = id
 		m.names = append(m.names, name)
 		m.df = append(m.df, 0)
+		m.unnamed = append(m.unnamed, !strings.Contains(name, "!") && strings.Contains(name, "+"))
 	}
 	return id
 }
@@ -144,10 +157,17 @@ func (m *Model) weigh(s *Stack) {
 }
 
 func (m *Model) rarity(id uint32) float64 {
+	if m.unnamed[id] {
+		return unnamedWeight * m.common(id)
+	}
+	return m.common(id)
+}
+
+func (m *Model) common(id uint32) float64 {
 	if int(id) >= len(m.snapDF) || m.snapN == 0 {
 		return 1
 	}
-	return math.Exp(-m.params.Frequency * float64(m.snapDF[id]) / float64(m.snapN))
+	return math.Exp(-m.params.Frequency * float64(m.snapDF[id]) / float64(m.snapN+unseen))
 }
 
 // Score is how alike two stacks are, from -1, nothing in common, to 1, the same.

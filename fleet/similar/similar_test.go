@@ -111,9 +111,6 @@ func stateOf(m *Model) State {
 		}
 	}
 	list := func(s *Stack) []string {
-		if s == nil {
-			return nil
-		}
 		out := make([]string, len(s.entries))
 		for _, e := range s.entries {
 			out[e.pos] = m.names[e.id]
@@ -121,7 +118,11 @@ func stateOf(m *Model) State {
 		return out
 	}
 	for _, c := range m.clusters {
-		st.Clusters = append(st.Clusters, Cluster{c.id, "g", list(c.leader), list(c.far), c.farScore, c.size})
+		kept := Cluster{ID: c.id, Group: "g", Size: c.size}
+		for _, r := range c.reps {
+			kept.Representatives = append(kept.Representatives, list(r))
+		}
+		st.Clusters = append(st.Clusters, kept)
 	}
 	return st
 }
@@ -140,12 +141,12 @@ func TestGroupsStayApart(t *testing.T) {
 	}
 }
 
-// A chain of stacks, each like the next, must not become one cluster.
-func TestFarthestMemberIsAsked(t *testing.T) {
-	p := Params{Threshold: 0.3, Far: 0.3}
-	m := New(p)
+// A member that tells something new is compared with, and a chain of stacks, each
+// like the next, does not become one cluster.
+func TestRepresentatives(t *testing.T) {
+	m := New(Params{Threshold: 0.3, Far: 0.3})
 	m.Place("lead", "g", frames("a b c d e f g h i j"))
-	if got := m.Place("left", "g", frames("x1 x2 x3 d e f g h i j")); got.New {
+	if got := m.Place("left", "g", frames("x1 x2 x3 d e f g h i j")); got.New || !got.Represents {
 		t.Fatalf("%+v", got)
 	}
 	if got := m.Place("right", "g", frames("a b c d e f g y1 y2 y3")); !got.New {
@@ -156,6 +157,10 @@ func TestFarthestMemberIsAsked(t *testing.T) {
 	m.Place("left", "g", frames("x1 x2 x3 d e f g h i j"))
 	if got := m.Place("right", "g", frames("a b c d e f g y1 y2 y3")); got.New {
 		t.Errorf("the leader alone would take it: %+v", got)
+	}
+	// 7 frames of left's, 4 of the leader's.
+	if got := m.Place("like left", "g", frames("x1 x2 x3 d e f g z1 z2 z3")); got.Cluster != "lead" || math.Abs(got.Score-0.4) > 1e-5 {
+		t.Errorf("like the second representative: %+v", got)
 	}
 }
 

@@ -228,12 +228,14 @@ func (a *adder) place(in *Incident) error {
 		return err
 	}
 	if p.New {
-		return a.exec(`INSERT INTO clusters (cluster, ordinal, kind, far_score, stacks) VALUES ($1, (SELECT COUNT(*) FROM clusters), $2, 0, 1)`, p.Cluster, in.Kind)
+		err = a.exec(`INSERT INTO clusters (cluster, ordinal, kind, stacks) VALUES ($1, (SELECT COUNT(*) FROM clusters), $2, 1)`, p.Cluster, in.Kind)
+	} else {
+		err = a.exec(`UPDATE clusters SET stacks = stacks + 1 WHERE cluster = $1`, p.Cluster)
 	}
-	if p.Far {
-		return a.exec(`UPDATE clusters SET stacks = stacks + 1, far_stack = $2, far_score = $3 WHERE cluster = $1`, p.Cluster, in.Stack, p.Score)
+	if err != nil || !p.New && !p.Represents {
+		return err
 	}
-	return a.exec(`UPDATE clusters SET stacks = stacks + 1 WHERE cluster = $1`, p.Cluster)
+	return a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, (SELECT COUNT(*) FROM representatives WHERE cluster = $1), $2)`, p.Cluster, in.Stack)
 }
 
 // loadModel reads the clusters if another process has changed them, or none has

@@ -72,9 +72,13 @@ CREATE TABLE clusters (
 	cluster TEXT PRIMARY KEY,
 	ordinal INTEGER NOT NULL,
 	kind TEXT NOT NULL,
-	far_stack TEXT,
-	far_score REAL NOT NULL,
 	stacks INTEGER NOT NULL
+);
+CREATE TABLE representatives (
+	cluster TEXT NOT NULL,
+	place INTEGER NOT NULL,
+	stack TEXT NOT NULL,
+	PRIMARY KEY (cluster, place)
 );
 CREATE TABLE frequencies (
 	name TEXT PRIMARY KEY,

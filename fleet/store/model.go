@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"dumptriage/fleet/similar"
 )
@@ -38,31 +39,33 @@ func readModel(ctx context.Context, tx *sql.Tx, p similar.Params) (*similar.Mode
 }
 
 func readClusters(ctx context.Context, tx *sql.Tx) ([]similar.Cluster, error) {
-	frames := map[string][]string{}
-	err := each(ctx, tx, `SELECT f.stack, f.name FROM frames f WHERE f.stack IN (SELECT cluster FROM clusters) OR f.stack IN (SELECT far_stack FROM clusters)
-		ORDER BY f.stack, f.place`, func(r *sql.Rows) error {
-		var stack, name string
-		if err := r.Scan(&stack, &name); err != nil {
-			return err
-		}
-		frames[stack] = append(frames[stack], name)
-		return nil
+	var out []similar.Cluster
+	index := map[string]int{}
+	err := each(ctx, tx, `SELECT cluster, kind, stacks FROM clusters ORDER BY ordinal`, func(r *sql.Rows) error {
+		var c similar.Cluster
+		err := r.Scan(&c.ID, &c.Group, &c.Size)
+		index[c.ID] = len(out)
+		out = append(out, c)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	var out []similar.Cluster
-	err = each(ctx, tx, `SELECT cluster, kind, far_stack, far_score, stacks FROM clusters ORDER BY ordinal`, func(r *sql.Rows) error {
-		var c similar.Cluster
-		var far sql.NullString
-		if err := r.Scan(&c.ID, &c.Group, &far, &c.FarScore, &c.Size); err != nil {
+	err = each(ctx, tx, `SELECT r.cluster, r.place, f.name FROM representatives r JOIN frames f ON f.stack = r.stack ORDER BY r.cluster, r.place, f.place`, func(r *sql.Rows) error {
+		var id, name string
+		var place int
+		if err := r.Scan(&id, &place, &name); err != nil {
 			return err
 		}
-		c.Leader = frames[c.ID]
-		if far.Valid {
-			c.Far = frames[far.String]
+		at, ok := index[id]
+		if !ok || place < 0 || place > len(out[at].Representatives) {
+			return fmt.Errorf("representative %d of cluster %q has no place", place, id)
 		}
-		out = append(out, c)
+		reps := &out[at].Representatives
+		if place == len(*reps) {
+			*reps = append(*reps, nil)
+		}
+		(*reps)[place] = append((*reps)[place], name)
 		return nil
 	})
 	return out, err

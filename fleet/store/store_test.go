@@ -183,7 +183,7 @@ func TestCompareVersions(t *testing.T) {
 func dumpAll(t *testing.T, s *Store) string {
 	t.Helper()
 	var out strings.Builder
-	for _, table := range []string{"dumps", "dump_paths", "buckets", "stacks", "frames", "clusters", "frequencies", "dump_modules"} {
+	for _, table := range []string{"dumps", "dump_paths", "buckets", "stacks", "frames", "clusters", "representatives", "frequencies", "dump_modules"} {
 		err := each(t.Context(), s.db, "SELECT * FROM "+table+" ORDER BY 1, 2", func(r *sql.Rows) error {
 			columns, err := r.Columns()
 			if err != nil {
