@@ -38,6 +38,11 @@ func (a *analysis) classify(t *triage.Thread) Wait {
 			}
 		}
 	}
+	// A thread with a kernel half that no interrupt made is in a system call,
+	// whatever its user half looks like without names.
+	if w.Class == ClassRunning && t.Kernel != nil && len(t.Kernel.Frames) > 0 && t.KernelInfo != nil && !t.KernelInfo.Interrupted {
+		w.Class = ClassSystemCall
+	}
 	a.marks(&w, t)
 	return w
 }

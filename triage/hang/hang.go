@@ -47,7 +47,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 		}
 	}
 	a.waits = make([]Wait, len(inc.Threads))
-	lowest := a.lowestSuspendCount()
+	usual := a.usualSuspendCount()
 	for i := range inc.Threads {
 		t := &inc.Threads[i]
 		w := &a.waits[i]
@@ -57,7 +57,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 			a.resolve(w, t)
 		}
 		a.fromKernel(w, t)
-		a.override(w, i, lowest)
+		a.override(w, i, usual)
 	}
 	a.heldByFrames()
 	a.heldByCode()
@@ -174,21 +174,29 @@ func (a *analysis) loaderLock(w *Wait, t *triage.Thread) {
 	}
 }
 
-// lowestSuspendCount is the suspend count that every thread has: the writer of a
-// dump may have stopped all.
-func (a *analysis) lowestSuspendCount() uint32 {
-	low, any := uint32(0), false
+// usualSuspendCount is the suspend count that most threads have, of two as
+// usual the higher: the writer of a dump stops all threads, or all but its own.
+func (a *analysis) usualSuspendCount() uint32 {
+	threads := map[uint32]int{}
+	usual := uint32(0)
 	for i := range a.inc.Threads {
-		if t := &a.inc.Threads[i]; t.Thread.Kernel == nil && (!any || t.SuspendCount < low) {
-			low, any = t.SuspendCount, true
+		t := &a.inc.Threads[i]
+		if t.Thread.Kernel != nil { // a kernel dump does not say
+			continue
+		}
+		threads[t.SuspendCount]++
+	}
+	for count, n := range threads {
+		if n > threads[usual] || n == threads[usual] && count > usual {
+			usual = count
 		}
 	}
-	return low
+	return usual
 }
 
 // override puts what is known of a thread from elsewhere in front of what its
 // stack says.
-func (a *analysis) override(w *Wait, i int, lowestSuspend uint32) {
+func (a *analysis) override(w *Wait, i int, usualSuspend uint32) {
 	t := &a.inc.Threads[i]
 	switch {
 	case w.Has(roleDebuggerBreak):
@@ -197,7 +205,7 @@ func (a *analysis) override(w *Wait, i int, lowestSuspend uint32) {
 		w.Class, w.Confidence = ClassBreakpoint, High
 	case i == a.inc.Crashing:
 		w.Class, w.Confidence = ClassCrashed, High
-	case t.Thread.Kernel == nil && t.SuspendCount > lowestSuspend:
+	case t.Thread.Kernel == nil && t.SuspendCount > usualSuspend:
 		w.Class, w.Confidence = ClassSuspended, High
 	}
 }

@@ -190,6 +190,11 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("thread %d is %s, want %s", i, v.Waits[i].Class, want)
 		}
 	}
+	// A writer inside the process stops all threads but its own.
+	inc.Threads[2].SuspendCount, inc.Threads[1].SuspendCount = 0, 1
+	if c := Of(inc, nil).Waits[0].Class; c != ClassSleep {
+		t.Errorf("a thread that the writer stopped is %s", c)
+	}
 	inc.Crashing = 0
 	if c := Of(inc, nil).Waits[0].Class; c != ClassBreakpoint {
 		t.Errorf("a breakpoint's thread is %s", c)
@@ -314,5 +319,18 @@ func TestLocked(t *testing.T) {
 		if c.cs.Locked() != c.want {
 			t.Errorf("%+v", c.cs)
 		}
+	}
+}
+
+// A thread in the kernel does not run in user mode, unless it was interrupted.
+func TestInTheKernel(t *testing.T) {
+	th := kernelThread(10, nil, "app!f", "app!main")
+	th.Kernel = half("nt!", "nt!")
+	if w := Of(incident(th), nil).Waits[0]; w.Class != ClassSystemCall {
+		t.Errorf("%s", w.Class)
+	}
+	th.KernelInfo.Interrupted = true
+	if w := Of(incident(th), nil).Waits[0]; w.Class != ClassRunning {
+		t.Errorf("interrupted: %s", w.Class)
 	}
 }
