@@ -2,6 +2,7 @@ package kdump
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"dumptriage/dump"
@@ -93,9 +94,36 @@ func (f *File) setContext(t *dump.Thread, r *record) {
 	}
 }
 
-// setLiveContext: the first thread's registers are in the header, every other's
-// in a CONTEXT on its own stack, and in a made-up switch frame.
+// setLiveContext finds the registers of a thread of a live dump, and says when
+// there is no stack to go with them.
 func (f *File) setLiveContext(t *dump.Thread, r *record) {
+	f.findLiveContext(t, r)
+	if sp, ok := t.Context.SP(); ok && !f.hasMemory(sp) {
+		t.Kernel.Note = f.droppedStack()
+	}
+}
+
+// hasMemory reports whether a word at va is in the dump.
+func (f *File) hasMemory(va uint64) bool {
+	_, err := dump.ReadPointer(f.mem, f.hdr.arch, va)
+	return err == nil
+}
+
+// droppedStack says why a captured thread has registers and no stack: the writer
+// leaves out what does not fit into its requester's buffer, which the blocks of
+// many processors fill first.
+func (f *File) droppedStack() string {
+	n := 0
+	for range f.blocksOfSize(f.kd.prcb.size) {
+		n++
+	}
+	return fmt.Sprintf("its kernel stack is not in the dump: the writer leaves out what does not fit into its buffer, of which the blocks of %d processors take %d of %d bytes",
+		n, n*f.kd.prcb.size, f.size)
+}
+
+// findLiveContext: the first thread's registers are in the header, every other's
+// in a CONTEXT on its own stack, and in a made-up switch frame.
+func (f *File) findLiveContext(t *dump.Thread, r *record) {
 	kt := t.Kernel
 	if f.isFirstLive(r) {
 		regs, ok := f.HeaderContext()

@@ -49,6 +49,9 @@ func (t *text) thread(inc *triage.Incident, index int) {
 	if th.KernelInfo != nil && th.KernelInfo.Wait != nil {
 		t.kernelWait(th.KernelInfo.Wait)
 	}
+	if k := th.KernelInfo; k != nil && k.Note != "" && (th.Kernel == nil || len(th.Kernel.Frames) <= 1) {
+		t.line(sgrYellow, "   kernel half: %s", clean(k.Note))
+	}
 	if th.Kernel != nil && len(th.Kernel.Frames) > 0 {
 		t.kernelHalf(th)
 	} else if th.KernelNote != "" {

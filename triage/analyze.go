@@ -193,6 +193,7 @@ func (a *analysis) prepareThreads() {
 	if a.kernel != nil {
 		kernels = a.chosenThreads(a.kernel.Threads())
 	}
+	statuses := a.threadStatuses(users, kernels)
 	match, rest := matchThreads(users, kernels, a.inc.Process.PID)
 	a.inc.Threads = make([]Thread, 0, len(users)+len(rest))
 	for i, u := range users {
@@ -201,7 +202,7 @@ func (a *analysis) prepareThreads() {
 			t.KernelInfo = kernels[k].Kernel
 			t.kernelThread = &kernels[k]
 		} else if a.kernel != nil {
-			t.KernelNote = a.whyNoKernel()
+			t.KernelNote = a.whyNoKernel(statuses, i)
 		}
 		a.inc.Threads = append(a.inc.Threads, t)
 	}
@@ -210,13 +211,48 @@ func (a *analysis) prepareThreads() {
 	}
 }
 
+// threadStatuses returns the status that the live writer recorded for each thread
+// of the user dump, nil when it does not say whose they are. It records them in
+// the order in which the threads were asked for. That this was the order of the
+// user dump is proved when the threads that were captured, in their order, are
+// just those whose status is a success.
+func (a *analysis) threadStatuses(users, kernels []dump.Thread) []uint32 {
+	if a.kernel == nil {
+		return nil
+	}
+	k, ok := a.kernel.Source.(*kdump.File)
+	if !ok || !k.Live() {
+		return nil
+	}
+	all := k.ThreadStatus()
+	if len(all) != len(users) || len(kernels) == 0 {
+		return nil
+	}
+	next := 0
+	for i, status := range all {
+		if status>>30 == 3 { // NT_ERROR
+			continue
+		}
+		if next >= len(kernels) || kernels[next].ID != users[i].ID {
+			return nil
+		}
+		next++
+	}
+	if next != len(kernels) {
+		return nil
+	}
+	return all
+}
+
 // whyNoKernel says why a thread of the user dump has no kernel half, as far as
-// the kernel dump tells: the live writer records a status for each thread that
-// it was asked for, but not for which thread.
-func (a *analysis) whyNoKernel() string {
+// the kernel dump tells.
+func (a *analysis) whyNoKernel(statuses []uint32, thread int) string {
 	k, ok := a.kernel.Source.(*kdump.File)
 	if !ok || !k.Live() {
 		return "the kernel dump holds no state of this thread"
+	}
+	if statuses != nil {
+		return fmt.Sprintf("not captured by the kernel dump's writer: status %#08x", statuses[thread])
 	}
 	all := k.ThreadStatus()
 	for _, status := range all {
