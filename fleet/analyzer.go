@@ -8,6 +8,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/report"
+	"dumptriage/report/redact"
 	"dumptriage/triage"
 	"dumptriage/triage/verdict"
 )
@@ -28,6 +29,8 @@ type Analyzer struct {
 	Rules  *verdict.Rules
 	Frames int  // frames of each half of a stack in the JSON, 0 for all
 	Alone  bool // dumps in archives are not paired
+	// Redact makes the redactor of a record; nil leaves people and machines in.
+	Redact func() *redact.Redactor
 
 	cache triage.Cache
 }
@@ -40,12 +43,12 @@ func (a *Analyzer) Close() error { return a.cache.Close() }
 func (a *Analyzer) Do(_ context.Context, j Job) (r Record) {
 	key, err := Key(j)
 	if err != nil {
-		return Failed(a.Tool, j, "", dump.IO, err.Error())
+		return Failed(a.options(""), j, dump.IO, err.Error())
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			a.cache.Close() // it may be in any state
-			r = Failed(a.Tool, j, key, dump.Internal, fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+			r = Failed(a.options(key), j, dump.Internal, fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	return a.do(j, key)
@@ -54,22 +57,24 @@ func (a *Analyzer) Do(_ context.Context, j Job) (r Record) {
 func (a *Analyzer) do(j Job, key string) Record {
 	in, err := a.open(j)
 	if err != nil {
-		return failure(a.Tool, j, key, err)
+		return failure(a.options(key), j, err)
 	}
 	defer in.Close()
 	opt := a.Triage
 	opt.Cache = &a.cache
 	inc, err := triage.Analyze(in.user, in.kernel, in.how, opt)
 	if err != nil {
-		return failure(a.Tool, j, key, err)
+		return failure(a.options(key), j, err)
 	}
 	defer inc.Close()
 	inc.Errors = append(inc.Errors, in.warnings...)
 	v := verdict.Of(inc, verdict.Options{Rules: a.Rules})
 	var line bytes.Buffer
-	err = report.JSON(&line, inc, report.Options{Tool: a.Tool, Frames: a.Frames, Verdict: v, BatchKey: key})
+	ropt := a.options(key)
+	ropt.Frames, ropt.Verdict = a.Frames, v
+	err = report.JSON(&line, inc, ropt)
 	if err != nil {
-		return failure(a.Tool, j, key, err)
+		return failure(a.options(key), j, err)
 	}
 	status, _ := report.Status(inc)
 	return Record{Job: j, Key: key, Status: status, Line: line.Bytes()}
@@ -148,19 +153,28 @@ func asError(err error) *dump.Error {
 	return &dump.Error{Code: dump.IO, Offset: -1, Size: -1, Msg: err.Error()}
 }
 
-// Failed is the record of a job that came to nothing.
-func Failed(tool report.Tool, j Job, key string, code dump.Code, msg string) Record {
-	e := dump.Errorf(code, "", "%s", msg)
-	e.File, e.Offset, e.Size = j.Path, -1, -1
-	return failure(tool, j, key, e)
+// options are those of a record with the given key.
+func (a *Analyzer) options(key string) report.Options {
+	opt := report.Options{Tool: a.Tool, BatchKey: key}
+	if a.Redact != nil {
+		opt.Redact = a.Redact()
+	}
+	return opt
 }
 
-func failure(tool report.Tool, j Job, key string, err error) Record {
+// Failed is the record of a job that came to nothing.
+func Failed(opt report.Options, j Job, code dump.Code, msg string) Record {
+	e := dump.Errorf(code, "", "%s", msg)
+	e.File, e.Offset, e.Size = j.Path, -1, -1
+	return failure(opt, j, e)
+}
+
+func failure(opt report.Options, j Job, err error) Record {
 	var line bytes.Buffer
 	in := []triage.Input{{Path: j.Path, Size: -1}}
 	if j.Kernel != "" {
 		in = append(in, triage.Input{Path: j.Kernel, Size: -1})
 	}
-	_ = report.BatchFailureJSON(&line, tool, key, in, []*dump.Error{asError(err)}) // a buffer takes anything
-	return Record{Job: j, Key: key, Status: report.StatusError, Line: line.Bytes()}
+	_ = report.BatchFailureJSON(&line, opt, in, []*dump.Error{asError(err)}) // a buffer takes anything
+	return Record{Job: j, Key: opt.BatchKey, Status: report.StatusError, Line: line.Bytes()}
 }

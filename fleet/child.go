@@ -33,8 +33,8 @@ const exitMemory = 86
 // Process is a worker in a process of its own, which can be ended. One is started
 // when a job needs it, and again after one was ended.
 type Process struct {
-	Tool   report.Tool
-	Limits Limits
+	Options report.Options // of the records of jobs that a process did not end
+	Limits  Limits
 	// Command makes the command of a process that calls Serve.
 	Command func() *exec.Cmd
 
@@ -54,7 +54,7 @@ type answer struct {
 // Do implements Worker.
 func (p *Process) Do(ctx context.Context, j Job) Record {
 	if err := p.start(); err != nil {
-		return Failed(p.Tool, j, "", dump.Internal, "no worker process: "+err.Error())
+		return Failed(p.Options, j, dump.Internal, "no worker process: "+err.Error())
 	}
 	if p.Limits.Time > 0 {
 		var cancel context.CancelFunc
@@ -68,16 +68,17 @@ func (p *Process) Do(ctx context.Context, j Job) Record {
 	}
 	// Killed, or ended by itself: another job gets another process.
 	werr := p.end()
-	key, _ := Key(j)
+	opt := p.Options
+	opt.BatchKey, _ = Key(j)
 	switch {
 	case err == nil:
 		return r
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return Failed(p.Tool, j, key, dump.Limit, fmt.Sprintf("took longer than %v", p.Limits.Time))
+		return Failed(opt, j, dump.Limit, fmt.Sprintf("took longer than %v", p.Limits.Time))
 	case isExit(werr, exitMemory):
-		return Failed(p.Tool, j, key, dump.Limit, fmt.Sprintf("took more than %d bytes of memory", p.Limits.Memory))
+		return Failed(opt, j, dump.Limit, fmt.Sprintf("took more than %d bytes of memory", p.Limits.Memory))
 	}
-	return Failed(p.Tool, j, key, dump.Internal, strings.TrimSpace(fmt.Sprintf("the worker process ended: %v\n%s", werr, p.stderr.String())))
+	return Failed(opt, j, dump.Internal, strings.TrimSpace(fmt.Sprintf("the worker process ended: %v\n%s", werr, p.stderr.String())))
 }
 
 func isExit(err error, status int) bool {

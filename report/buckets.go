@@ -38,18 +38,20 @@ type VersionJSON struct {
 }
 
 // BucketsJSON writes buckets as one JSON object.
-func BucketsJSON(w io.Writer, tool Tool, buckets []BucketJSON) error {
-	d := header(tool, nil, nil)
+func BucketsJSON(w io.Writer, buckets []BucketJSON, opt Options) error {
+	opt.hide(&buckets)
+	d := header(opt.Tool, nil, nil)
 	d.Status = StatusOK
 	if d.Buckets = buckets; buckets == nil {
 		d.Buckets = []BucketJSON{}
 	}
-	return newStream(w).document(&d, nil)
+	return newStream(w, opt).document(&d, nil)
 }
 
 // BucketLines writes each bucket as a JSON object on a line.
-func BucketLines(w io.Writer, buckets []BucketJSON) error {
-	s := newStream(w)
+func BucketLines(w io.Writer, buckets []BucketJSON, opt Options) error {
+	opt.hide(&buckets)
+	s := newStream(w, opt)
 	for i := range buckets {
 		s.value(&buckets[i])
 		s.raw("\n")
@@ -61,7 +63,8 @@ func BucketLines(w io.Writer, buckets []BucketJSON) error {
 }
 
 // BucketsText writes a table of buckets.
-func BucketsText(w io.Writer, buckets []BucketJSON) error {
+func BucketsText(w io.Writer, buckets []BucketJSON, opt Options) error {
+	opt.hide(&buckets)
 	bw := bufio.NewWriter(w)
 	if len(buckets) == 0 {
 		fmt.Fprintln(bw, "no buckets")
@@ -91,7 +94,8 @@ func day(s string) string {
 }
 
 // BucketText writes all that is known of a bucket.
-func BucketText(w io.Writer, b *BucketJSON) error {
+func BucketText(w io.Writer, b *BucketJSON, opt Options) error {
+	opt.hide(b)
 	bw := bufio.NewWriter(w)
 	line := func(name, value string) {
 		if value != "" {

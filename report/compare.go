@@ -62,13 +62,14 @@ func SeriesStatus(s *hang.Series) (status string, exit int) {
 
 // CompareJSON writes a series as one JSON object on one line.
 func CompareJSON(w io.Writer, s *hang.Series, opt Options) error {
+	opt.hide(s)
 	in, errs := seriesInputs(s)
 	d := header(opt.Tool, in, errs)
 	d.Status, _ = SeriesStatus(s)
 	first := s.Incidents[0]
 	d.PID, d.Process, d.SystemInfo = pid(first), processJSON(first), systemJSON(&first.System)
 	d.Comparison = seriesJSON(s)
-	return newStream(w).document(&d, nil)
+	return newStream(w, opt).document(&d, nil)
 }
 
 func seriesJSON(s *hang.Series) *SeriesJSON {
@@ -191,6 +192,7 @@ var motionTexts = map[hang.Motion]string{
 // CompareText writes a series for people: what it shows, the dumps, and a line
 // for every thread.
 func CompareText(w io.Writer, s *hang.Series, opt Options) error {
+	opt.hide(s)
 	first, last := s.Incidents[0], len(s.Incidents)-1
 	t := newText(w, opt, first.System.Arch)
 	t.pid = pid(first)

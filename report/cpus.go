@@ -9,6 +9,7 @@ import (
 
 // CPUsText writes what the processors of a kernel dump were running, for people.
 func CPUsText(w io.Writer, inc *triage.Incident, opt Options) error {
+	opt.hide(inc)
 	t := newText(w, opt, inc.System.Arch)
 	t.pid = pid(inc)
 	shown := 0
@@ -40,11 +41,12 @@ func CPUsText(w io.Writer, inc *triage.Incident, opt Options) error {
 
 // CPUsJSON writes the same as one JSON object on one line.
 func CPUsJSON(w io.Writer, inc *triage.Incident, opt Options) error {
+	opt.hide(inc)
 	h := hexFor(inc.System.Arch)
 	d := header(opt.Tool, inc.Inputs, inc.Errors)
 	d.Status, _ = Status(inc)
 	d.SystemInfo = systemJSON(&inc.System)
-	return newStream(w).document(&d, map[string]func(*stream){"cpus": func(s *stream) { s.cpus(inc, h, opt) }})
+	return newStream(w, opt).document(&d, map[string]func(*stream){"cpus": func(s *stream) { s.cpus(inc, h, opt) }})
 }
 
 func cpuJSON(inc *triage.Incident, c *triage.CPU, h hexer, limit int) CPUJSON {

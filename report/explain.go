@@ -107,6 +107,7 @@ func noteRegister(n *unwind.Note, arch dump.Arch) string {
 
 // ExplainText writes how a frame was found for people. The error is that of w.
 func ExplainText(w io.Writer, inc *triage.Incident, opt Options) error {
+	opt.hide(inc)
 	t := newText(w, opt, inc.System.Arch)
 	t.pid = pid(inc)
 	if e := inc.Explanation; e != nil {

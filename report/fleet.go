@@ -22,10 +22,11 @@ func batchJSON(key string) *BatchJSON {
 }
 
 // BatchFailureJSON is FailureJSON for a record of a batch.
-func BatchFailureJSON(w io.Writer, tool Tool, key string, inputs []triage.Input, errs []*dump.Error) error {
-	d := header(tool, inputs, errs)
-	d.Status, d.Batch = StatusError, batchJSON(key)
-	return newStream(w).document(&d, nil)
+func BatchFailureJSON(w io.Writer, opt Options, inputs []triage.Input, errs []*dump.Error) error {
+	opt.hide(&inputs, &errs)
+	d := header(opt.Tool, inputs, errs)
+	d.Status, d.Batch = StatusError, batchJSON(opt.BatchKey)
+	return newStream(w, opt).document(&d, nil)
 }
 
 // BucketRow is a bucket in a table.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dumptriage/dump"
+	"dumptriage/report/redact"
 	"dumptriage/triage"
 )
 
@@ -17,6 +18,7 @@ import (
 // written one at a time, so that memory does not grow with their number. The
 // error is that of w.
 func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
+	opt.hide(inc)
 	h := hexFor(inc.System.Arch)
 	d := header(opt.Tool, inc.Inputs, inc.Errors)
 	d.Status, _ = Status(inc)
@@ -48,12 +50,13 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	if len(inc.Processes) > 0 {
 		parts["processes"] = func(s *stream) { s.processes(processesOf(inc), nil, h) }
 	}
-	return newStream(w).document(&d, parts)
+	return newStream(w, opt).document(&d, parts)
 }
 
 // BriefJSON writes the verdict alone as one JSON object on one line, in less
 // than 2 KB for all but the longest names.
 func BriefJSON(w io.Writer, inc *triage.Incident, opt Options) error {
+	opt.hide(inc)
 	d := header(opt.Tool, nil, nil)
 	for _, in := range inc.Inputs {
 		d.Inputs = append(d.Inputs, InputJSON{Path: in.Path, SHA256: in.SHA256})
@@ -64,15 +67,16 @@ func BriefJSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	if s := signatureJSON(opt.Verdict, false); s != nil {
 		d.Signature = &SignatureJSON{Text: cut(s.Text, briefWidth), ID: s.ID, Algorithm: s.Algorithm}
 	}
-	return newStream(w).document(&d, nil)
+	return newStream(w, opt).document(&d, nil)
 }
 
 // FailureJSON writes the object of a run that has no incident to show: the
 // inputs that were tried and what went wrong.
-func FailureJSON(w io.Writer, tool Tool, inputs []triage.Input, errs []*dump.Error) error {
-	d := header(tool, inputs, errs)
+func FailureJSON(w io.Writer, opt Options, inputs []triage.Input, errs []*dump.Error) error {
+	opt.hide(&inputs, &errs)
+	d := header(opt.Tool, inputs, errs)
 	d.Status = StatusError
-	return newStream(w).document(&d, nil)
+	return newStream(w, opt).document(&d, nil)
 }
 
 func header(tool Tool, inputs []triage.Input, errs []*dump.Error) Document {
@@ -95,12 +99,14 @@ type stream struct {
 	buf bytes.Buffer // one piece; reused
 	enc *json.Encoder
 	err error
+
+	redact *redact.Redactor
 }
 
 const writeSize = 64 << 10
 
-func newStream(w io.Writer) *stream {
-	s := &stream{w: bufio.NewWriterSize(w, writeSize)}
+func newStream(w io.Writer, opt Options) *stream {
+	s := &stream{w: bufio.NewWriterSize(w, writeSize), redact: opt.Redact}
 	s.enc = json.NewEncoder(&s.buf)
 	s.enc.SetEscapeHTML(false)
 	return s
@@ -119,7 +125,7 @@ func (s *stream) value(v any) {
 	}
 	s.buf.Reset()
 	if s.err = s.enc.Encode(v); s.err == nil {
-		_, s.err = s.w.Write(printable(bytes.TrimSuffix(s.buf.Bytes(), []byte("\n"))))
+		_, s.err = s.w.Write(printable(s.redact.JSON(bytes.TrimSuffix(s.buf.Bytes(), []byte("\n")))))
 	}
 }
 

@@ -293,7 +293,7 @@ func TestDebugID(t *testing.T) {
 func TestFailureJSON(t *testing.T) {
 	var b bytes.Buffer
 	errs := []*dump.Error{{Code: dump.UnsupportedFormat, File: "a.txt", Offset: -1, Size: -1, Msg: "not a dump", Err: errors.New("magic \"abcd\"")}}
-	if err := FailureJSON(&b, testOptions.Tool, []triage.Input{{Path: "a.txt"}}, errs); err != nil {
+	if err := FailureJSON(&b, testOptions, []triage.Input{{Path: "a.txt"}}, errs); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"schema":"dumptriage/1","tool":{"name":"dumptriage","version":"0.0.0-test"},"status":"ERROR",` +

@@ -102,6 +102,7 @@ func ListStatus(l *List) (string, int) {
 
 // ListJSON writes a list as one JSON object on one line.
 func ListJSON(w io.Writer, l *List, opt Options) error {
+	opt.hide(l)
 	inc := l.incident()
 	h := hexFor(inc.System.Arch)
 	d := header(opt.Tool, l.Inputs, l.Errors)
@@ -141,7 +142,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	case ListTypes:
 		d.Structure = structureJSON(l.Struct)
 	}
-	return newStream(w).document(&d, special)
+	return newStream(w, opt).document(&d, special)
 }
 
 func count(n int) *int {

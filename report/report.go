@@ -14,6 +14,7 @@ package report
 
 import (
 	"dumptriage/dump"
+	"dumptriage/report/redact"
 	"dumptriage/triage"
 	"dumptriage/triage/verdict"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	ExplainSignature bool
 	// Verdict is what the incident was; nil when nobody judged it.
 	Verdict *verdict.Verdict
+	// Redact, when set, takes people and machines out of what is written, and out of
+	// the facts that it is written from.
+	Redact *redact.Redactor
 }
 
 // The values of Status.

@@ -10,6 +10,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/report/codes"
+	"dumptriage/report/redact"
 	"dumptriage/symbols"
 	"dumptriage/triage"
 )
@@ -32,10 +33,12 @@ type text struct {
 	arch  dump.Arch
 	pid   *uint32
 	err   error
+
+	redact *redact.Redactor
 }
 
 func newText(w io.Writer, opt Options, arch dump.Arch) *text {
-	return &text{w: bufio.NewWriterSize(w, writeSize), color: opt.Color, limit: opt.Frames, arch: arch}
+	return &text{w: bufio.NewWriterSize(w, writeSize), color: opt.Color, limit: opt.Frames, arch: arch, redact: opt.Redact}
 }
 
 // line writes one line in a colour ("" for none).
@@ -47,11 +50,20 @@ func (t *text) line(sgr, format string, args ...any) {
 		sgr = ""
 	}
 	t.w.WriteString(sgr)
-	fmt.Fprintf(t.w, format, args...)
+	t.content(format, args...)
 	if sgr != "" {
 		t.w.WriteString(sgrReset)
 	}
 	_, t.err = t.w.WriteString("\n")
+}
+
+// content writes a line's text, the last place to take out what must not be told.
+func (t *text) content(format string, args ...any) {
+	if t.redact == nil {
+		fmt.Fprintf(t.w, format, args...)
+		return
+	}
+	t.w.WriteString(t.redact.Text(fmt.Sprintf(format, args...)))
 }
 
 func (t *text) flush() error {
@@ -81,6 +93,7 @@ func address(v uint64, arch dump.Arch) string {
 // Text writes an incident for people: what happened, every thread, and what was
 // missing. The error is that of w.
 func Text(w io.Writer, inc *triage.Incident, opt Options) error {
+	opt.hide(inc)
 	t := newText(w, opt, inc.System.Arch)
 	t.pid = pid(inc)
 	t.heading(inc)

@@ -15,6 +15,7 @@ import (
 
 // ListText writes a list as a table for people.
 func ListText(w io.Writer, l *List, opt Options) error {
+	opt.hide(l)
 	inc := l.incident()
 	t := newText(w, opt, inc.System.Arch)
 	t.pid = pid(inc)

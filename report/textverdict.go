@@ -15,6 +15,7 @@ import (
 // then the stack of the thread that it happened on. Brief leaves out the rest of
 // what is known.
 func TriageText(w io.Writer, inc *triage.Incident, opt Options) error {
+	opt.hide(inc)
 	t := newText(w, opt, inc.System.Arch)
 	t.pid = pid(inc)
 	t.verdict(inc, opt)

@@ -25,6 +25,7 @@ func tool() report.Tool { return report.Tool{Name: "dumptriage", Version: versio
 // run executes one command line and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: stdout}
+	stderr = redactedErrors(args, stderr)
 	app := newApp(out, stderr)
 	if words, ok := completionRequest(args); ok {
 		complete(app, words, stdout)
@@ -50,7 +51,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 func failInternal(out *output, args []string, err error) {
 	var internal internalError
 	if errors.As(err, &internal) && !out.begun && slices.Contains(args, "--"+jsonFlag.Name) {
-		_ = report.FailureJSON(out, tool(), nil, []*dump.Error{dump.Errorf(dump.Internal, "", "%s", internal.msg)})
+		_ = report.FailureJSON(out, report.Options{Tool: tool()}, nil, []*dump.Error{dump.Errorf(dump.Internal, "", "%s", internal.msg)})
 	}
 }
 
@@ -118,6 +119,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		},
 	}
 	for _, cmd := range app.Commands {
+		addRedact(cmd)
 		cmd.OnUsageError = onUsageError
 		cmd.HideHelpCommand = true
 		if cmd.UsageText == "" {

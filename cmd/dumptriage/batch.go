@@ -18,6 +18,7 @@ import (
 	"dumptriage/fleet"
 	"dumptriage/fleet/store"
 	"dumptriage/report"
+	"dumptriage/report/redact"
 	"dumptriage/triage"
 )
 
@@ -86,7 +87,7 @@ func runBatch(c *cli.Context) error {
 			if limits == (fleet.Limits{}) {
 				return newAnalyzer(), nil
 			}
-			return &fleet.Process{Tool: tool(), Limits: limits, Command: workerCommand}, nil
+			return &fleet.Process{Options: basicOptions(c), Limits: limits, Command: workerCommand}, nil
 		},
 	})
 	b.progress.done()
@@ -195,7 +196,11 @@ func analyzers(c *cli.Context) (func() *fleet.Analyzer, error) {
 		topt.HashLimit = hashAll
 	}
 	return func() *fleet.Analyzer {
-		return &fleet.Analyzer{Tool: tool(), Triage: topt, Rules: rules, Frames: frames, Alone: c.Bool(aloneFlag.Name)}
+		a := &fleet.Analyzer{Tool: tool(), Triage: topt, Rules: rules, Frames: frames, Alone: c.Bool(aloneFlag.Name)}
+		if c.Bool(redactFlag.Name) {
+			a.Redact = func() *redact.Redactor { return newRedactor(c) }
+		}
+		return a
 	}, nil
 }
 

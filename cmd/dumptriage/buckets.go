@@ -106,9 +106,9 @@ func listBuckets(c *cli.Context, s *store.Store, _ []string) error {
 
 func printBuckets(c *cli.Context, list []report.BucketJSON) error {
 	if c.Bool(jsonFlag.Name) {
-		return report.BucketsJSON(c.App.Writer, tool(), list)
+		return report.BucketsJSON(c.App.Writer, list, basicOptions(c))
 	}
-	return report.BucketsText(c.App.Writer, list)
+	return report.BucketsText(c.App.Writer, list, basicOptions(c))
 }
 
 func exportBuckets(c *cli.Context, s *store.Store, _ []string) error {
@@ -121,7 +121,7 @@ func exportBuckets(c *cli.Context, s *store.Store, _ []string) error {
 			return err
 		}
 	}
-	return report.BucketLines(c.App.Writer, list)
+	return report.BucketLines(c.App.Writer, list, basicOptions(c))
 }
 
 // wholeBucket is a bucket with all that is known of it.
@@ -149,9 +149,9 @@ func printBucket(c *cli.Context, s *store.Store, id string) error {
 		return err
 	}
 	if c.Bool(jsonFlag.Name) {
-		return report.BucketsJSON(c.App.Writer, tool(), []report.BucketJSON{b})
+		return report.BucketsJSON(c.App.Writer, []report.BucketJSON{b}, basicOptions(c))
 	}
-	return report.BucketText(c.App.Writer, &b)
+	return report.BucketText(c.App.Writer, &b, basicOptions(c))
 }
 
 func setBucket(c *cli.Context, s *store.Store, args []string) error {

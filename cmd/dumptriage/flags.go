@@ -80,7 +80,7 @@ func frameLimit(c *cli.Context) (int, error) {
 // reportOptions decides on colour: never in JSON, and by default only on a
 // terminal whose user did not ask for none.
 func reportOptions(c *cli.Context) (report.Options, error) {
-	opt := report.Options{Tool: tool()}
+	opt := basicOptions(c)
 	switch when := c.String(colorFlag.Name); when {
 	case "always":
 		opt.Color = true
@@ -95,8 +95,11 @@ func reportOptions(c *cli.Context) (report.Options, error) {
 
 // isTerminal reports whether a writer is a character device.
 func isTerminal(w any) bool {
-	if o, ok := w.(*output); ok {
+	switch o := w.(type) {
+	case *output:
 		w = o.Writer
+	case redactedWriter:
+		w = o.w
 	}
 	f, ok := w.(*os.File)
 	if !ok {

@@ -43,16 +43,17 @@ var allowed = map[string][]string{
 	"triage/signature": {"dump", "triage", "triage/rules", "symbols", "unwind", "pdata", "internal/cursor", "report/codes"},
 	"triage/verdict":   {"dump", "triage", "triage/rules", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature"},
 	// Many dumps: the queue and its workers, the bucket store, likeness of stacks.
-	"fleet":         {"dump", "triage", "triage/verdict", "triage/signature", "report", "fleet/store", "fleet/similar"},
+	"fleet":         {"dump", "triage", "triage/verdict", "triage/signature", "report", "report/redact", "fleet/store", "fleet/similar"},
 	"fleet/store":   {"fleet/similar"},
 	"fleet/similar": {},
 	// A small dump that unwinds the same and holds nothing else.
 	"scrub":             {"dump", "minidump", "triage", "unwind", "internal/cursor"},
-	"report":            {"dump", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes"},
+	"report":            {"dump", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes", "report/redact"},
 	"report/codes":      {},
+	"report/redact":     {}, // what tells of people and machines
 	"fixtures":          {},
 	"fixtures/machine":  {"fixtures"},
-	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input"},
+	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "report/redact", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input"},
 	"internal/layering": {},
 	// For tests and measurements; nothing of the product imports them.
 	"unwind/oracle":                   {"dump", "pdata", "unwind", "internal/cursor"},

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"io"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"dumptriage/report"
+	"dumptriage/report/redact"
+)
+
+var redactFlag = &cli.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out what tells of people and machines: users, folders, command lines, texts in memory"}
+
+// factless are the verbs that print no facts of dumps.
+var factless = []string{"schema", "completion", "man"}
+
+// addRedact gives a verb the flag --redact: all have it, so that none is forgotten.
+func addRedact(cmd *cli.Command) {
+	if !slices.Contains(factless, cmd.Name) && !slices.Contains(cmd.Flags, cli.Flag(redactFlag)) {
+		cmd.Flags = append(cmd.Flags, redactFlag)
+	}
+}
+
+// basicOptions are what every output takes from the command line.
+func basicOptions(c *cli.Context) report.Options {
+	opt := report.Options{Tool: tool()}
+	if c.Bool(redactFlag.Name) {
+		opt.Redact = newRedactor(c)
+	}
+	return opt
+}
+
+// newRedactor makes a redactor that knows the paths of the command line, for
+// messages that quote them.
+func newRedactor(c *cli.Context) *redact.Redactor {
+	r := report.NewRedactor()
+	for _, path := range c.Args().Slice() {
+		r.Learn(path)
+	}
+	for _, f := range []string{imagesFlag.Name, symbolsFlag.Name} {
+		for _, place := range c.StringSlice(f) {
+			r.LearnFolder(place)
+		}
+	}
+	for _, path := range append(c.StringSlice(rulesFlag.Name), c.String(dbFlag.Name), c.String(outFlag.Name), c.String(toFlag.Name)) {
+		r.Learn(path)
+	}
+	return r
+}
+
+// redactedErrors takes paths out of messages too, for whoever keeps both outputs in
+// one file.
+func redactedErrors(args []string, w io.Writer) io.Writer {
+	if !slices.Contains(args, "--"+redactFlag.Name) {
+		return w
+	}
+	r := report.NewRedactor()
+	for _, a := range args {
+		r.Learn(a)
+	}
+	return redactedWriter{w, r}
+}
+
+// redactedWriter takes whole messages.
+type redactedWriter struct {
+	w io.Writer
+	r *redact.Redactor
+}
+
+func (w redactedWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.w, w.r.Message(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

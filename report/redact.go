@@ -1,0 +1,170 @@
+package report
+
+import (
+	"slices"
+
+	"dumptriage/report/redact"
+)
+
+// NewRedactor returns what takes people and machines out of one output; see
+// Options.Redact.
+func NewRedactor() *redact.Redactor { return redact.New(policies) }
+
+// policies says what becomes of each text in the facts that outputs are made from. A
+// field that is not here is replaced as a whole.
+var policies = map[string]redact.Policy{
+	// The host's own files.
+	"triage.Input.Path":         redact.Base,
+	"triage.Input.Member":       redact.Base,
+	"triage.Pairing.User":       redact.Base,
+	"triage.Pairing.Kernel":     redact.Base,
+	"dump.Error.File":           redact.Base,
+	"triage.Module.ImagePath":   redact.Path,
+	"triage.Module.SymbolsPath": redact.Path,
+	"symbols.Need.File":         redact.Path,
+	"symbols.Attempt.Place":     redact.Folder,
+	"symbols.Attempt.Path":      redact.Path,
+	"symbols.Missing.Tried":     redact.Folder,
+	"crash.Blame.Source":        redact.Path,
+
+	// Paths of the dumped machine, of those who built its programs too.
+	"dump.Module.Path":       redact.Path,
+	"dump.CodeView.PDB":      redact.Path,
+	"symbols.Name.File":      redact.Path,
+	"symbols.Inline.File":    redact.Path,
+	"dump.PendingIRP.Driver": redact.Sentence,
+
+	// What people, programs and their data are called, and what they said.
+	"dump.Process.CommandLine":        redact.Command,
+	"triage.Input.Comments":           redact.Secret,
+	"dump.Thread.Name":                redact.Name,
+	"hang.SeriesThread.Name":          redact.Name,
+	"dump.Handle.Name":                redact.Object,
+	"dump.WaitObject.Name":            redact.Object,
+	"dump.PendingIRP.Device":          redact.Object,
+	"dump.PendingIRP.File":            redact.Object,
+	"dump.ALPCMessage.Port":           redact.Object,
+	"report.ProcessEntry.Environment": redact.Variable,
+	"triage.Crash.Assertion":          redact.Secret,
+	"crash.Target.Text":               redact.Secret,
+	"crash.Thrown.Message":            redact.Secret,
+	"report.BucketJSON.Note":          redact.Secret,
+
+	// Sentences of this program, which may quote any of the above.
+	"dump.Error.Msg":            redact.Sentence,
+	"dump.WaitObject.Note":      redact.Sentence,
+	"dump.KernelWait.Note":      redact.Sentence,
+	"dump.KernelThread.Note":    redact.Sentence,
+	"unwind.Frame.Detail":       redact.Sentence,
+	"unwind.Stop.Detail":        redact.Sentence,
+	"unwind.Note.Detail":        redact.Sentence,
+	"triage.Seam.Note":          redact.Sentence,
+	"triage.Thread.KernelNote":  redact.Sentence,
+	"triage.Pairing.Warnings":   redact.Sentence,
+	"symbols.Missing.Reason":    redact.Sentence,
+	"symbols.Need.Reason":       redact.Sentence,
+	"symbols.Attempt.Result":    redact.Sentence,
+	"crash.Verdict.Detail":      redact.Sentence,
+	"hang.Series.Warnings":      redact.Sentence,
+	"report.Stream.Note":        redact.Sentence,
+	"report.HexDump.Reason":     redact.Sentence,
+	"report.BucketJSON.Related": redact.Keep,
+
+	// Words of this program, and names of modules, functions and types.
+	"triage.Input.SHA256":                redact.Keep,
+	"triage.Input.Kind":                  redact.Keep,
+	"triage.Input.Flags":                 redact.Keep,
+	"dump.System.NTVersion":              redact.Keep,
+	"dump.System.ServicePack":            redact.Keep,
+	"dump.System.CPUVendor":              redact.Keep,
+	"dump.System.BuildLab":               redact.Keep,
+	"dump.Process.Name":                  redact.Keep,
+	"dump.Process.How":                   redact.Keep,
+	"dump.CodeView.Signature":            redact.Keep,
+	"dump.KernelThread.TrapFrameRule":    redact.Keep,
+	"dump.KernelWait.Class":              redact.Keep,
+	"dump.WaitObject.Type":               redact.Keep,
+	"dump.ThreadRef.Process":             redact.Keep,
+	"dump.Handle.Type":                   redact.Keep,
+	"dump.Error.Stream":                  redact.Keep,
+	"triage.Emulation.Module":            redact.Keep,
+	"triage.Instruction.Text":            redact.Keep,
+	"triage.AdjustedAddress.Kind":        redact.Keep,
+	"triage.BugCheck.BrokenDriver":       redact.Keep,
+	"triage.Blame.Rule":                  redact.Keep,
+	"triage.Blame.Confidence":            redact.Keep,
+	"crash.Blame.Confidence":             redact.Keep,
+	"triage.Seam.Rule":                   redact.Keep,
+	"triage.Pairing.How":                 redact.Keep,
+	"triage.Explanation.Half":            redact.Keep,
+	"symbols.Name.Function":              redact.Keep,
+	"symbols.Name.Full":                  redact.Keep,
+	"symbols.Inline.Function":            redact.Keep,
+	"symbols.Missing.Key":                redact.Keep,
+	"symbols.FileKey.Dir":                redact.Keep,
+	"symbols.FileKey.ID":                 redact.Keep,
+	"symbols.FileKey.Name":               redact.Keep,
+	"unwind.Note.Module":                 redact.Keep,
+	"unwind.Note.Name":                   redact.Keep,
+	"unwind.Note.Op":                     redact.Keep,
+	"crash.Verdict.Rule":                 redact.Keep,
+	"crash.Pattern.Meaning":              redact.Keep,
+	"crash.Thrown.Types":                 redact.Keep,
+	"hang.Wait.Rule":                     redact.Keep,
+	"hang.Wait.Roles":                    redact.Keep,
+	"signature.Signature.Class":          redact.Keep,
+	"signature.Signature.Text":           redact.Keep,
+	"signature.Signature.ID":             redact.Keep,
+	"signature.Signature.ExactID":        redact.Keep,
+	"signature.Signature.DepthIDs":       redact.Keep,
+	"signature.Signature.Frames":         redact.Keep,
+	"signature.Signature.Stack":          redact.Keep,
+	"signature.Step.Name":                redact.Keep,
+	"signature.Step.Rule":                redact.Keep,
+	"report.Stream.Name":                 redact.Keep,
+	"dump.ProcessorStack.Kind":           redact.Keep,
+	"report.WholeSystem.DebuggerData":    redact.Keep,
+	"report.WholeSystem.Layout":          redact.Keep,
+	"report.WholeSystem.Offsets":         redact.Keep,
+	"report.WholeSystem.PageTables":      redact.Keep,
+	"report.WholeSystem.PageTablesFrom":  redact.Keep,
+	"pdb.Struct.Name":                    redact.Keep,
+	"pdb.Struct.Kind":                    redact.Keep,
+	"pdb.Field.Name":                     redact.Keep,
+	"pdb.Field.Type":                     redact.Keep,
+	"report.BucketJSON.ID":               redact.Keep,
+	"report.BucketJSON.Text":             redact.Keep,
+	"report.BucketJSON.Algorithm":        redact.Keep,
+	"report.BucketJSON.Kind":             redact.Keep,
+	"report.BucketJSON.Class":            redact.Keep,
+	"report.BucketJSON.Change":           redact.Keep,
+	"report.BucketJSON.FirstSeen":        redact.Keep,
+	"report.BucketJSON.LastSeen":         redact.Keep,
+	"report.BucketJSON.State":            redact.Keep,
+	"report.BucketJSON.FixedModule":      redact.Keep,
+	"report.BucketJSON.FixedVersion":     redact.Keep,
+	"report.BucketJSON.RegressedVersion": redact.Keep,
+	"report.BucketJSON.MergedInto":       redact.Keep,
+	"report.BucketJSON.Clusters":         redact.Keep,
+	"report.BucketJSON.Examples":         redact.Base,
+	"report.VersionJSON.Version":         redact.Keep,
+}
+
+// hide takes people and machines out of facts before they are written. It changes
+// them: what they are wanted for besides comes first.
+func (opt *Options) hide(facts ...any) {
+	if opt.Redact == nil {
+		return
+	}
+	for _, f := range facts {
+		if l, ok := f.(*List); ok && l.Bytes != nil && len(l.Bytes.Data) > 0 {
+			hidden := *l.Bytes
+			hidden.Data, hidden.Reason = nil, "redacted"
+			l.Bytes = &hidden
+		}
+	}
+	if opt.Verdict != nil {
+		facts = append(slices.Clone(facts), opt.Verdict)
+	}
+	opt.Redact.Values(facts...)
+}
