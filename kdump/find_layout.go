@@ -31,6 +31,9 @@ func (f *File) listLayout() listLayout {
 		}
 		first := uint64(0) // entry of the list
 		if head := f.processHead(); head != 0 {
+			if f.isProcessAt(head) { // not the head but a process itself
+				head += uint64(row.pid + f.hdr.ptr)
+			}
 			first, _ = dump.ReadPointer(f.mem, f.hdr.arch, head)
 		}
 		l.how = byTable

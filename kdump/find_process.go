@@ -87,11 +87,16 @@ func (f *File) listedProcesses(l listLayout) []uint64 {
 	if head == 0 || l.links == 0 {
 		return nil
 	}
+	var first []uint64
+	if f.isProcessAt(head) {
+		first = []uint64{head + uint64(l.links)}
+		head = first[0]
+	}
 	w := f.walkList(f.mem, head, f.mostProcesses(), "PsActiveProcessHead")
 	if w.err != nil {
 		f.damage(w.err)
 	}
-	return offsetFrom(w.entries, l.links)
+	return offsetFrom(append(first, w.entries...), l.links)
 }
 
 // byID returns the objects of a map in the order of their ids.

@@ -180,6 +180,30 @@ func TestLayoutOfBuild(t *testing.T) {
 	}
 }
 
+// TestHeadIsProcess: the header names System's EPROCESS where the head of the
+// list belongs, as a tool's dumps do.
+func TestHeadIsProcess(t *testing.T) {
+	s := newSystem()
+	s.header.u64(0x28, sysProcess)
+	s.kdbg.u64(0x50, sysProcess)
+	s.kdbg.u64(0x58, 0)
+	f := openBytes(t, s.build())
+	if got := names(f.Processes()); !slices.Equal(got, []string{"System", "notepad.exe"}) {
+		t.Errorf("%v; damage %v", got, f.Damage())
+	}
+}
+
+// TestProcessByTables: no processor says whose thread was current, as in dumps of
+// a system that went on; the page tables tell the process.
+func TestProcessByTables(t *testing.T) {
+	s := newSystem()
+	s.header.put(0x348, make([]byte, 0x4d0))
+	f := openBytes(t, s.build())
+	if p := f.Process(); p.Name != "notepad.exe" || p.PID != 0x1a2c {
+		t.Errorf("%+v", p)
+	}
+}
+
 // TestSessionDriver: win32k is mapped in processes of a session only, not in the
 // one that stopped the system.
 func TestSessionDriver(t *testing.T) {

@@ -110,3 +110,17 @@ func (f *File) markByStack() {
 		}
 	}
 }
+
+// processByTables finds the process whose page tables were loaded when the dump
+// was written; nil when not just one has them.
+func (f *File) processByTables(root uint64) (found *record) {
+	for i := range f.Processes() {
+		if p := &f.full.processes[i]; p.DirBase == root && root != 0 {
+			if found != nil {
+				return nil
+			}
+			found = f.recordAt(p.EPROCESS, f.processSize())
+		}
+	}
+	return found
+}

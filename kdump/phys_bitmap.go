@@ -38,14 +38,12 @@ const maxBits = 1 << 33
 // real file, so it is taken only when the bitmap bears it out.
 func (f *File) openBitmap() pageMap {
 	head := f.bitmapHead()
-	m, err := f.indexBitmap(head)
-	if err != nil || m.total != head.present {
-		if old := f.oldBitmapHead(); old.fits(f.size) {
-			if om, oerr := f.indexBitmap(old); oerr == nil && om.total == old.present {
-				return om
-			}
+	if old := f.oldBitmapHead(); !head.fits(f.size) && old.fits(f.size) {
+		if m, err := f.indexBitmap(old); err == nil && m.total == old.present {
+			return m
 		}
 	}
+	m, err := f.indexBitmap(head)
 	if err != nil {
 		f.damageErr(err)
 		return nil

@@ -79,14 +79,36 @@ func rangesDump(dumpType uint32) []byte {
 	return m.b
 }
 
+// oldBitmapDump has the header of before Windows 8: first page u32 at 0xc, bits
+// u32 at 0x10, pages u32 at 0x14, RTL_BITMAP {bits u32, pad, buffer u64} at 0x18.
+func oldBitmapDump() []byte {
+	m := header64Bytes(2, 0, [4]uint64{})
+	m.put(0x2000, []byte("SDMPDUMP"))
+	m.u32(0x200c, 0x3000)
+	m.u32(0x2010, 10)
+	m.u32(0x2014, 4)
+	m.u32(0x2018, 10)
+	m.u64(0x2020, 0xfffffa8001234000)
+	m.put(0x2028, []byte{0b01001100, 0b11111110})
+	m.grow(0x3000)
+	addPages(m)
+	return m.b
+}
+
 // TestPhysicalLayouts reads the same four pages from every layout.
 func TestPhysicalLayouts(t *testing.T) {
 	for name, b := range map[string][]byte{
-		"runs": runsDump(4), "bitmap 2": bitmapDump(2, 4), "bitmap 5": bitmapDump(5, 4), "bitmap 6": bitmapDump(6, 4),
+		"runs": runsDump(4), "bitmap 2": bitmapDump(2, 4), "old bitmap": oldBitmapDump(), "bitmap 5": bitmapDump(5, 4), "bitmap 6": bitmapDump(6, 4),
 		"bitmap 7": bitmapDump(7, 4), "ranges k": rangesDump(8), "ranges ka": rangesDump(9), "ranges f": rangesDump(0xa),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := openBytes(t, b).PhysicalMemory()
+			f := openBytes(t, b)
+			for _, d := range f.Damage() {
+				if d.Stream == bitmapStream || d.Stream == runStream || d.Stream == rangeStream || d.Stream == "memory" {
+					t.Errorf("damage: %v", d)
+				}
+			}
+			m := f.PhysicalMemory()
 			if m == nil {
 				t.Fatal("no physical memory")
 			}

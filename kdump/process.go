@@ -45,6 +45,9 @@ func (f *File) readProcess() {
 		p.DirBase = f.pageTableRoot(f.hdr.dirBase.v)
 	}
 	r := f.findProcess()
+	if r == nil && f.full != nil {
+		r = f.processByTables(p.DirBase)
+	}
 	if r == nil {
 		if f.tri != nil && f.kd != nil {
 			f.damage(dump.Errorf(dump.BadRecord, "EPROCESS", "no process was found in the dump"))

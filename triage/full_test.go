@@ -7,6 +7,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/fixtures/machine"
+	"dumptriage/unwind"
 )
 
 // x64Machines are those whose images have unwind data, so that every frame of a
@@ -189,6 +190,40 @@ func TestFullARM64(t *testing.T) {
 			}
 			if th.Stitched != (want.User != nil) {
 				t.Errorf("%x.%x: stitched %v", p.PID, want.ID, th.Stitched)
+			}
+		}
+	}
+}
+
+// TestFullX86 walks the thread that stopped a 32-bit system up to its trap frame
+// and on in user mode. What waits is found below the switch by search, since
+// where KiSwapContext keeps ebp is not verified.
+func TestFullX86(t *testing.T) {
+	for _, v := range []machine.Variant{machine.WindowsPAE, machine.WindowsX86} {
+		m := machine.Build(v)
+		inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.Full)), Options{})
+		for _, p := range m.Processes {
+			for _, want := range p.Threads {
+				if want.CPU < 0 || want.User == nil {
+					continue
+				}
+				th := threadOf(t, inc, want.ID)
+				if th.Kernel == nil || len(th.Kernel.Frames) != len(want.Kernel) || th.Kernel.Stop.Reason != unwind.StopTrapFrame {
+					t.Fatalf("%s: kernel half %+v", v.Name, th.Kernel)
+				}
+				for i, f := range want.Kernel {
+					if th.Kernel.Frames[i].IP != f.PC {
+						t.Errorf("%s: kernel frame %d at %#x, want %#x (%s)", v.Name, i, th.Kernel.Frames[i].IP, f.PC, f.Function)
+					}
+				}
+				for i, f := range want.User {
+					if i >= len(th.User.Frames) || th.User.Frames[i].IP != f.PC {
+						t.Errorf("%s: user half %+v, want frame %d at %#x (%s)", v.Name, th.User.Frames, i, f.PC, f.Function)
+					}
+				}
+				if !th.Stitched {
+					t.Errorf("%s: not stitched", v.Name)
+				}
 			}
 		}
 	}
