@@ -188,8 +188,20 @@ func TestHeadIsProcess(t *testing.T) {
 	s.kdbg.u64(0x50, sysProcess)
 	s.kdbg.u64(0x58, 0)
 	f := openBytes(t, s.build())
-	if got := names(f.Processes()); !slices.Equal(got, []string{"System", "notepad.exe"}) {
-		t.Errorf("%v; damage %v", got, f.Damage())
+	ps := f.Processes()
+	if got := names(ps); !slices.Equal(got, []string{"System", "notepad.exe"}) || ps[0].How != "list" || ps[1].How != "list" {
+		t.Errorf("%+v; damage %v", ps, f.Damage())
+	}
+}
+
+// TestAttachedThread: a thread that is attached to another process's memory still
+// belongs to its own.
+func TestAttachedThread(t *testing.T) {
+	s := newSystem()
+	s.ku64(appThread+0xb8, sysProcess) // ApcState.Process
+	f := openBytes(t, s.build())
+	if th := f.Threads()[0]; th.ID != 0x1b30 || th.Kernel.EPROCESS != appProcess || f.Process().EPROCESS != appProcess {
+		t.Errorf("thread %+v of process %+v", th.Kernel, f.Process())
 	}
 }
 
@@ -289,8 +301,12 @@ func TestBrokenLists(t *testing.T) {
 		s := newSystem()
 		c.edit(s)
 		f := openBytes(t, s.build())
-		if n := len(f.Processes()); n != c.processes {
-			t.Errorf("%s: %d processes, want %d", name, n, c.processes)
+		ps := f.Processes()
+		if len(ps) != c.processes {
+			t.Errorf("%s: %d processes, want %d", name, len(ps), c.processes)
+		}
+		if name == "into nowhere" && ps[1].How != "list+cid_table" {
+			t.Errorf("%s: what the list's end leads to was found by %q", name, ps[1].How)
 		}
 		if n := len(f.Threads()); n != 3 {
 			t.Errorf("%s: %d threads, want 3", name, n)

@@ -78,14 +78,15 @@ func amd64Machine(levels int) (m *handBuilt, root uint64, wants []want) {
 		m.u64(root, protos+uint64(8*i), p)
 		m.setEntry(m.pte(root, va+0x3000+uint64(i)<<12), (protos+uint64(8*i))<<16|1<<10|1<<4)
 	}
-	m.setEntry(m.pte(root, va+0x9000), 0xffffffff0000<<16|1<<10|4<<5) // only the VADs know
-	m.setEntry(m.pte(root, va+0xa000), 0x8a7700000000<<16|1<<10|1<<4) // no such prototype PTE
-	m.setEntry(m.pte(root, va+0xc000), 4<<5|1<<45)                    // protection alone: demand zero
-	m.setEntry(m.pte(root, va+0xd000), 0x7777<<32|2<<12|4<<5)         // page file 2
-	m.setEntry(m.pte(root, va+0xe000), 0x7fff000|0x63)                // not in the dump
-	m.setEntry(dirEntry(m, root, va+0x600000, 2), 0x6666000|0x63)     // a table that is not
-	m.setEntry(dirEntry(m, root, va+0x800000, 2), 0x99<<32|4<<5)      // a table in the page file
-	m.setEntry(root+0x1ed*8, root|0x63)                               // maps itself
+	m.setEntry(m.pte(root, va+0x10000), uint64(protos&0xffffffffffff)<<16^1<<45|1<<10) // masked
+	m.setEntry(m.pte(root, va+0x9000), 0xffffffff0000<<16|1<<10|4<<5)                  // only the VADs know
+	m.setEntry(m.pte(root, va+0xa000), 0x8a7700000000<<16|1<<10|1<<4)                  // no such prototype PTE
+	m.setEntry(m.pte(root, va+0xc000), 4<<5|1<<45)                                     // protection alone: demand zero
+	m.setEntry(m.pte(root, va+0xd000), 0x7777<<32|2<<12|4<<5)                          // page file 2
+	m.setEntry(m.pte(root, va+0xe000), 0x7fff000|0x63)                                 // not in the dump
+	m.setEntry(dirEntry(m, root, va+0x600000, 2), 0x6666000|0x63)                      // a table that is not
+	m.setEntry(dirEntry(m, root, va+0x800000, 2), 0x99<<32|4<<5)                       // a table in the page file
+	m.setEntry(root+0x1ed*8, root|0x63)                                                // maps itself
 	return m, root, []want{
 		{va, 0x11, PageValid},
 		{va + 0x200000 + 0x3008, 0x22, PageValid},
@@ -93,6 +94,7 @@ func amd64Machine(levels int) (m *handBuilt, root uint64, wants []want) {
 		{va + 0x1000, 0x44, PageTransition}, {va + 0x2000, 0x44, PageTransition}, {va + 0xb000, 0x44, PageTransition},
 		{va + 0x3000, 0x55, PagePrototype}, {va + 0x4000, 0x55, PagePrototype},
 		{va + 0x5000, 0, PageDemandZero}, {va + 0x6000, 0, PagePagedOut}, {va + 0x7000, 0, PageMappedFile}, {va + 0x8000, 0x55, PagePrototype},
+		{va + 0x10000, 0x55, PagePrototype},
 		{va + 0x9000, 0, PageMappedFile}, {va + 0xa000, 0, PageTableMissing},
 		{va + 0xc000, 0, PageDemandZero}, {va + 0xd000, 0, PagePagedOut},
 		{va + 0xf000, 0, PageInvalid}, {va + 0x400000, 0, PageInvalid},
@@ -181,8 +183,11 @@ func TestPagingX86(t *testing.T) {
 	set32(table+0x126*4, 0x5000|0x80)
 	m.pages[0x1234] = markedPage(0x22)
 	set32(root+0x81000000>>22*4, 0x1000000|1<<7|0x63) // 4 MiB
+	m.pages[0x312345] = markedPage(0x77)
+	set32(root+0x82000000>>22*4, 0x12000000|3<<13|1<<7|0x63) // 4 MiB at 0x312000000, its bits from 32 up in 13 and 14
 	s := newAddressSpace(physOf(t, m), pagingX86{}, root, nil)
 	checkPages(t, s, []want{
+		{0x82345000, 0x77, PageValid},
 		{0x80523000, 0x11, PageValid}, {0x80524000, 0x11, PageTransition}, {0x80525000, 0, PageDemandZero}, {0x80526000, 0, PagePagedOut},
 		{0x80527000, 0, PageInvalid}, {0x81234000, 0x22, PageValid}, {0x90000000, 0, PageInvalid}, {0x1_00000000, 0, PageNonCanonical},
 	})

@@ -115,7 +115,17 @@ func TestFullDefault(t *testing.T) {
 			}
 		}
 	}
-	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", b), Options{Process: "nosuch"})
+	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", b), Options{})
+	running := 0
+	for i := range inc.Threads {
+		if inc.Threads[i].KernelInfo.CPU >= 0 {
+			running++
+		}
+	}
+	if running != len(m.CPUs) {
+		t.Errorf("%d threads that ran, of %d processors", running, len(m.CPUs))
+	}
+	inc = analyze(t, nil, openBytes(t, "MEMORY.DMP", b), Options{Process: "nosuch"})
 	if len(inc.Threads) != 0 || len(inc.Errors) != 1 || inc.Errors[0].Code != dump.OutOfRange {
 		t.Errorf("no such process: %d threads, %v", len(inc.Threads), inc.Errors)
 	}
