@@ -257,7 +257,11 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 			verb = "seem to wait for each other"
 		}
 		var ids []string
-		for _, i := range v.Cycles[0] {
+		for k, i := range v.Cycles[0] {
+			if k == maxChainLines {
+				ids = append(ids, fmt.Sprintf("%d more", len(v.Cycles[0])-k))
+				break
+			}
 			ids = append(ids, name(inc.Threads[i].ID))
 		}
 		return fmt.Sprintf("threads %s %s", strings.Join(ids, ", "), verb)
@@ -283,43 +287,91 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 	return subject
 }
 
-// maxThreadLines caps the threads that the verdict lists.
-const maxThreadLines = 32
+// maxThreadLines caps the threads that the verdict lists, maxChainLines those of
+// its chain.
+const (
+	maxThreadLines = 32
+	maxChainLines  = 8
+	maxBriefLines  = 4 // of the chain, where the whole is to stay below 2 KB
+)
+
+// saysNothing reports whether the threads of an incident add nothing to what it
+// is: a crash, or a stopped system, in which nothing hangs.
+func saysNothing(inc *triage.Incident, v *hang.Verdict) bool {
+	return v == nil || len(v.Waits) == 0 || (inc.Crash != nil || inc.BugCheck != nil && !inc.BugCheck.Live) && !v.Hangs()
+}
 
 // hang writes what the threads do to each other: the cycle or the chain, then
-// every thread in a line.
+// every other thread that does not just wait for work in a line.
 func (t *text) hang(inc *triage.Incident, v *hang.Verdict, brief bool) {
-	if v == nil || len(v.Waits) == 0 || (inc.Crash != nil || inc.BugCheck != nil && !inc.BugCheck.Live) && !v.Hangs() {
+	if saysNothing(inc, v) {
 		return
 	}
 	t.line(sgrBold, "Threads: %s", clean(joinWith(", ", strings.ReplaceAll(string(v.State), "_", " "), string(v.Confidence)+" confidence")))
 	chain := v.Chain()
-	if len(v.Cycles) > 0 || len(chain) > 1 {
-		for k, i := range chain {
-			mark := "  -> "
-			if k == 0 {
-				mark = "     "
-			}
-			w := &v.Waits[i]
-			t.line(sgrRed, "%sthread %s %s", mark, t.idOf(&inc.Threads[i]), clean(waitText(inc, w, t.threadID)))
-			if !brief {
-				t.evidence(inc, w)
-			}
-		}
+	if len(v.Cycles) == 0 && len(chain) == 1 {
+		chain = nil // listed with the others
 	}
+	lines, width := maxChainLines, 1<<10
 	if brief {
-		return
+		lines, width = maxBriefLines, briefWidth
 	}
-	listed := 0
-	for i := range v.Waits {
-		if slices.Contains(chain, i) && len(chain) > 1 {
-			continue
-		}
-		if listed++; listed > maxThreadLines {
-			t.line(sgrDim, "     ... %d more threads", len(v.Waits)-i)
+	for k, i := range chain {
+		if k == lines {
+			t.line(sgrDim, "     ... %d more threads in the chain", len(chain)-k)
 			break
 		}
-		t.line("", "     thread %s %s", t.idOf(&inc.Threads[i]), clean(waitText(inc, &v.Waits[i], t.threadID)))
+		mark := "  -> "
+		if k == 0 {
+			mark = "     "
+		}
+		t.line(sgrRed, "%s%s", mark, cut(t.threadLine(inc, v, i), width))
+		if !brief {
+			t.evidence(inc, &v.Waits[i])
+		}
+	}
+	if !brief {
+		t.otherThreads(inc, v, chain)
+	}
+}
+
+func (t *text) threadLine(inc *triage.Incident, v *hang.Verdict, i int) string {
+	th := &inc.Threads[i]
+	name := ""
+	if th.Name != "" {
+		name = " \"" + th.Name + "\""
+	}
+	return clean("thread " + t.idOf(th) + name + " " + waitText(inc, &v.Waits[i], t.threadID))
+}
+
+// otherThreads lists the threads that are not in the chain; of those that wait
+// for work, or whose stack tells nothing, the number is enough.
+func (t *text) otherThreads(inc *triage.Incident, v *hang.Verdict, chain []int) {
+	listed, left, idle, unknown := 0, 0, 0, 0
+	for i := range v.Waits {
+		switch c := v.Waits[i].Class; {
+		case slices.Contains(chain, i):
+		case c.Idle():
+			idle++
+		case c == hang.ClassUnknown:
+			unknown++
+		case listed == maxThreadLines:
+			left++
+		default:
+			listed++
+			t.line("", "     %s", t.threadLine(inc, v, i))
+		}
+	}
+	for _, more := range []struct {
+		n         int
+		one, many string
+	}{{left, "more thread", "more threads"}, {idle, "thread waits for work", "threads wait for work"}, {unknown, "thread's stack does not tell what it does", "threads' stacks do not tell what they do"}} {
+		switch {
+		case more.n == 1:
+			t.line(sgrDim, "     1 %s", more.one)
+		case more.n > 1:
+			t.line(sgrDim, "     %d %s", more.n, more.many)
+		}
 	}
 }
 
@@ -338,7 +390,7 @@ const maxHangStacks = 8
 
 // hangStacks writes the stacks of the threads that the verdict is about.
 func (t *text) hangStacks(inc *triage.Incident, v *hang.Verdict) {
-	if v == nil || (inc.Crash != nil || inc.BugCheck != nil && !inc.BugCheck.Live) && !v.Hangs() {
+	if saysNothing(inc, v) {
 		return
 	}
 	for k, i := range v.Chain() {
