@@ -15,23 +15,26 @@ import (
 )
 
 var (
-	dbFlag    = &cli.StringFlag{Name: "db", Usage: "the bucket database `FILE`"}
-	stateFlag = &cli.StringFlag{Name: "state", Usage: "list: only buckets in this `STATE`; set: new, known or fixed"}
-	topFlag   = &cli.IntFlag{Name: "top", DefaultText: "all", Usage: "list at most `N` buckets"}
-	fixedFlag = &cli.StringFlag{Name: "fixed-in", Usage: "set: the `VERSION` that has it no more, of the process's image, or MODULE=VERSION"}
-	noteFlag  = &cli.StringFlag{Name: "note", Usage: "set: a `TEXT` such as a ticket's number"}
+	dbFlag     = &cli.StringFlag{Name: "db", Usage: "the bucket database `FILE`"}
+	stateFlag  = &cli.StringFlag{Name: "state", Usage: "list: only buckets in this `STATE`; set: new, known or fixed"}
+	topFlag    = &cli.IntFlag{Name: "top", DefaultText: "all", Usage: "list at most `N` buckets"}
+	fixedFlag  = &cli.StringFlag{Name: "fixed-in", Usage: "set: the `VERSION` that has it no more, of the process's image, or MODULE=VERSION"}
+	labelsFlag = &cli.StringFlag{Name: "labels", Usage: "tune: lines of a dump's key or path, or a bucket's id, and the fault's name, from `FILE`"}
+	writeFlag  = &cli.BoolFlag{Name: "write", DisableDefaultText: true, Usage: "tune: use the best parameters from now on, and make the clusters anew"}
+	noteFlag   = &cli.StringFlag{Name: "note", Usage: "set: a `TEXT` such as a ticket's number"}
 )
 
 func bucketsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "buckets",
 		Usage:     "list, show and mark the buckets of a database that batch --db fills",
-		ArgsUsage: "list|show ID|set ID|merge FROM INTO|diff OLDER.db|export",
-		UsageText: "dumptriage buckets list|show|set|merge|diff|export --db FILE [flags]",
+		ArgsUsage: "list|show ID|set ID|merge FROM INTO|diff OLDER.db|export|tune",
+		UsageText: "dumptriage buckets list|show|set|merge|diff|export|tune --db FILE [flags]",
 		Description: "list shows the buckets, show one of them with its versions and dumps, set marks one as known or\n" +
 			"fixed, merge makes one bucket count as another, diff tells what is new against an older database,\n" +
-			"and export prints all as JSON lines. The begin of an id will do.",
-		Flags:  []cli.Flag{dbFlag, stateFlag, topFlag, fixedFlag, noteFlag, jsonFlag},
+			"export prints all as JSON lines, and tune finds the parameters of clusters that agree best with\n" +
+			"what people say of dumps. The begin of an id will do.",
+		Flags:  []cli.Flag{dbFlag, stateFlag, topFlag, fixedFlag, noteFlag, labelsFlag, writeFlag, jsonFlag, quietFlag},
 		Action: runBuckets,
 	}
 }
@@ -41,18 +44,18 @@ var bucketActions = map[string]struct {
 	operands int
 	run      func(c *cli.Context, s *store.Store, args []string) error
 }{
-	"list": {0, listBuckets}, "show": {1, showBucket}, "set": {1, setBucket}, "merge": {2, mergeBuckets}, "diff": {1, diffBuckets}, "export": {0, exportBuckets},
+	"list": {0, listBuckets}, "show": {1, showBucket}, "set": {1, setBucket}, "merge": {2, mergeBuckets}, "diff": {1, diffBuckets}, "export": {0, exportBuckets}, "tune": {0, tuneBuckets},
 }
 
 func runBuckets(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) == 0 {
-		return usagef("buckets wants list, show, set, merge, diff or export")
+		return usagef("buckets wants list, show, set, merge, diff, export or tune")
 	}
 	action, ok := bucketActions[args[0]]
 	switch {
 	case !ok:
-		return usagef("buckets wants list, show, set, merge, diff or export, not %q", args[0])
+		return usagef("buckets wants list, show, set, merge, diff, export or tune, not %q", args[0])
 	case len(args)-1 != action.operands:
 		return usagef("buckets %s takes %d operands", args[0], action.operands)
 	case c.String(dbFlag.Name) == "":
@@ -229,4 +232,37 @@ func diffBuckets(c *cli.Context, s *store.Store, args []string) error {
 		return err
 	}
 	return printBuckets(c, d.List())
+}
+
+func tuneBuckets(c *cli.Context, s *store.Store, _ []string) error {
+	name := c.String(labelsFlag.Name)
+	f, err := os.Open(name)
+	if err != nil {
+		return usagef("--labels: %v", err)
+	}
+	defer f.Close()
+	labels, err := fleet.ReadLabels(f, name)
+	if err != nil {
+		return usagef("--labels: %v", err)
+	}
+	p := newProgress(c, "trying parameters")
+	tuned, stacks, err := fleet.Tune(c.Context, s, labels, p.update)
+	p.done()
+	if err != nil {
+		return err
+	}
+	if stacks == 0 {
+		return usagef("--labels: no dump of the database is in %s", name)
+	}
+	var rows []report.TuneRow
+	for _, t := range tuned {
+		rows = append(rows, fleet.TuneRow(t))
+	}
+	if err := report.TuneText(c.App.Writer, rows, stacks); err != nil {
+		return err
+	}
+	if c.Bool(writeFlag.Name) {
+		return s.Recluster(c.Context, tuned[1].Params)
+	}
+	return nil
 }

@@ -210,7 +210,7 @@ func versionPart(parts []string, i int) int {
 	return n
 }
 
-// place puts a stack that is new into a cluster.
+// place keeps a stack that is new, and puts it into a cluster.
 func (a *adder) place(in *Incident) error {
 	isNew, err := a.inserted(`INSERT INTO stacks (stack, kind, score) VALUES ($1, $2, 0) ON CONFLICT (stack) DO NOTHING`, in.Stack, in.Kind)
 	if err != nil || !isNew {
@@ -221,21 +221,29 @@ func (a *adder) place(in *Incident) error {
 		if err := a.exec(`INSERT INTO frames (stack, place, name) VALUES ($1, $2, $3)`, in.Stack, i, f); err != nil {
 			return err
 		}
+	}
+	return a.cluster(in.Stack, in.Kind, frames)
+}
+
+// cluster puts a stack into a cluster.
+func (a *adder) cluster(stack, kind string, frames []string) error {
+	for _, f := range frames {
 		a.touched[f] = true
 	}
-	p := a.model.Place(in.Stack, in.Kind, frames)
-	if err := a.exec(`UPDATE stacks SET cluster = $2, score = $3 WHERE stack = $1`, in.Stack, p.Cluster, p.Score); err != nil {
+	p := a.model.Place(stack, kind, frames)
+	err := a.exec(`UPDATE stacks SET cluster = $2, score = $3 WHERE stack = $1`, stack, p.Cluster, p.Score)
+	if err != nil {
 		return err
 	}
 	if p.New {
-		err = a.exec(`INSERT INTO clusters (cluster, ordinal, kind, stacks) VALUES ($1, (SELECT COUNT(*) FROM clusters), $2, 1)`, p.Cluster, in.Kind)
+		err = a.exec(`INSERT INTO clusters (cluster, ordinal, kind, stacks) VALUES ($1, (SELECT COUNT(*) FROM clusters), $2, 1)`, p.Cluster, kind)
 	} else {
 		err = a.exec(`UPDATE clusters SET stacks = stacks + 1 WHERE cluster = $1`, p.Cluster)
 	}
 	if err != nil || !p.New && !p.Represents {
 		return err
 	}
-	return a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, (SELECT COUNT(*) FROM representatives WHERE cluster = $1), $2)`, p.Cluster, in.Stack)
+	return a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, (SELECT COUNT(*) FROM representatives WHERE cluster = $1), $2)`, p.Cluster, stack)
 }
 
 // loadModel reads the clusters if another process has changed them, or none has

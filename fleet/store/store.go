@@ -65,7 +65,12 @@ func open(ctx context.Context, path, mode string) (*Store, error) {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Store{db: db, params: similar.DefaultParams}, nil
+	s := &Store{db: db, params: similar.DefaultParams}
+	if err := s.readParams(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
 }
 
 // Close writes what is pending and closes the database.

@@ -258,3 +258,40 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		t.Error("a database that is not there was opened")
 	}
 }
+
+func TestRecluster(t *testing.T) {
+	s, path := create(t)
+	for i := range 60 {
+		in := incident(i%6, i)
+		in.Stack = fmt.Sprintf("%032x", i)
+		in.Frames = append([]string{fmt.Sprintf("app!top%d", i%5)}, in.Frames...)
+		add(t, s, in)
+	}
+	labels, err := s.Labels(t.Context(), func(_, path, _ string) string { return strings.Split(path, "/")[2] })
+	if err != nil || len(labels) != 60 || labels[0].Fault == "" || len(labels[0].Frames) < 5 {
+		t.Fatalf("%d labels, %v", len(labels), err)
+	}
+	p := s.Params()
+	p.Threshold = 1.1 // nothing is ever like anything
+	if err := s.Recluster(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, clusters, _ := s.Count(t.Context()); clusters != 60 {
+		t.Errorf("%d clusters, want one for each of 60 stacks", clusters)
+	}
+	again, err := OpenExisting(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close(context.Background())
+	if again.Params() != p {
+		t.Errorf("the parameters were not kept: %+v", again.Params())
+	}
+	more := incident(1, 99)
+	more.Stack = "99"
+	add(t, again, more)
+	add(t, s, incident(2, 1)) // whose store must see that the other has changed the clusters
+	if _, _, clusters, _ := s.Count(t.Context()); clusters != 62 {
+		t.Errorf("%d clusters after two stacks more, want 62", clusters)
+	}
+}

@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"dumptriage/fleet/similar"
+	"dumptriage/fleet/store"
+	"dumptriage/report"
+)
+
+// Labels are what people say that dumps show.
+type Labels map[string]string
+
+// ReadLabels reads lines "WHICH FAULT" with a tab or a comma between: a dump's
+// key or path, or a whole bucket's id, and any name of the fault.
+func ReadLabels(r io.Reader, name string) (Labels, error) {
+	out := Labels{}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxLine)
+	for n := 1; sc.Scan(); n++ {
+		line := strings.TrimSpace(sc.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		at := strings.LastIndexAny(line, "\t,")
+		if at <= 0 || at == len(line)-1 {
+			return nil, fmt.Errorf("%s:%d: wants a dump or bucket, a tab or comma, and the fault's name", name, n)
+		}
+		out[strings.TrimSpace(line[:at])] = strings.TrimSpace(line[at+1:])
+	}
+	return out, sc.Err()
+}
+
+// of is the fault of a dump, "" when nothing is said of it.
+func (l Labels) of(key, path, bucket string) string {
+	for _, which := range []string{key, path, bucket} {
+		if f := l[which]; f != "" {
+			return f
+		}
+	}
+	return ""
+}
+
+// Tune tries parameters of clusters on the labelled dumps of a database. The
+// first row is what the database has, the others the best.
+func Tune(ctx context.Context, s *store.Store, l Labels, progress func(done, total int)) ([]similar.Tuned, int, error) {
+	labelled, err := s.Labels(ctx, l.of)
+	if err != nil {
+		return nil, 0, err
+	}
+	var ex []similar.Example
+	for _, x := range labelled {
+		ex = append(ex, similar.Example{Group: x.Kind, Frames: x.Frames, Fault: x.Fault})
+	}
+	rows := []similar.Tuned{{Params: s.Params(), Quality: similar.Judge(s.Params(), ex)}}
+	return append(rows, similar.Tune(ex, 5, progress)...), len(ex), nil
+}
+
+// TuneRow is a row of Tune as the report shows it.
+func TuneRow(t similar.Tuned) report.TuneRow {
+	return report.TuneRow{Position: t.Params.Position, Frequency: t.Params.Frequency, Shift: t.Params.Shift, Threshold: t.Params.Threshold, Far: t.Params.Far,
+		Precision: t.Quality.Precision, Recall: t.Quality.Recall, F1: t.Quality.F1}
+}
