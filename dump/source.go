@@ -140,6 +140,7 @@ type Module struct {
 	CodeView      CodeView
 	Kernel        bool
 	Unloaded      bool
+	UnloadedAt    time.Time // zero when not known
 }
 
 // Contains reports whether va lies in the module.

@@ -12,31 +12,47 @@ type faultRule struct {
 	code             uint32
 	context, trap    int // CONTEXT, KTRAP_FRAME
 	record           int // EXCEPTION_RECORD
-	number, location int // exception code and address by value
+	number, location int // exception code, and address of the instruction, by value
 }
 
 // faultRules restates the public bug check reference.
 var faultRules = [...]faultRule{
+	{code: 0x0a, context: -1, trap: -1, record: -1, number: -1, location: 3}, // IRQL_NOT_LESS_OR_EQUAL
 	{code: 0x1e, context: -1, trap: -1, record: -1, number: 0, location: 1},  // KMODE_EXCEPTION_NOT_HANDLED
 	{code: 0x23, context: 2, trap: -1, record: 1, number: -1, location: -1},  // FAT_FILE_SYSTEM
 	{code: 0x24, context: 2, trap: -1, record: 1, number: -1, location: -1},  // NTFS_FILE_SYSTEM
 	{code: 0x27, context: 2, trap: -1, record: 1, number: -1, location: -1},  // RDR_FILE_SYSTEM
 	{code: 0x34, context: 2, trap: -1, record: 1, number: -1, location: -1},  // CACHE_MANAGER
 	{code: 0x3b, context: 2, trap: -1, record: -1, number: 0, location: 1},   // SYSTEM_SERVICE_EXCEPTION
+	{code: 0x50, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_IN_NONPAGED_AREA
 	{code: 0x7e, context: 3, trap: -1, record: 2, number: 0, location: 1},    // SYSTEM_THREAD_EXCEPTION_NOT_HANDLED
 	{code: 0x8e, context: -1, trap: 2, record: -1, number: 0, location: 1},   // KERNEL_MODE_EXCEPTION_NOT_HANDLED
+	{code: 0xc5, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_EXPOOL
+	{code: 0xcc, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_IN_FREED_SPECIAL_POOL
+	{code: 0xcd, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_BEYOND_END_OF_ALLOCATION
+	{code: 0xce, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS
+	{code: 0xd0, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_MMPOOL
+	{code: 0xd1, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_IRQL_NOT_LESS_OR_EQUAL
+	{code: 0xd3, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_PORTION_MUST_BE_NONPAGED
+	{code: 0xd4, context: -1, trap: -1, record: -1, number: -1, location: 3}, // SYSTEM_SCAN_AT_RAISED_IRQL_CAUGHT_IMPROPER_DRIVER_UNLOAD
+	{code: 0xd5, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_PAGE_FAULT_IN_FREED_SPECIAL_POOL
+	{code: 0xd6, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_PAGE_FAULT_BEYOND_END_OF_ALLOCATION
+	{code: 0xfc, context: -1, trap: 2, record: -1, number: -1, location: -1}, // ATTEMPTED_EXECUTE_OF_NOEXECUTE_MEMORY
 	{code: 0x139, context: -1, trap: 1, record: 2, number: -1, location: -1}, // KERNEL_SECURITY_CHECK_FAILURE
 }
 
 // fault is what the bugcheck's parameters lead to.
 type fault struct {
-	regs   dump.Registers
-	source dump.ContextSource
-	record *ExceptionRecord
+	rule      *faultRule // nil for codes that none describes
+	regs      dump.Registers
+	source    dump.ContextSource
+	parameter int // that points to regs, -1 none
+	record    *ExceptionRecord
 }
 
 func (f *File) faultInfo() *fault {
 	f.faultOnce.Do(func() {
+		f.fault.parameter = -1
 		if !f.hdr.code.ok || f.live {
 			return
 		}
@@ -57,10 +73,11 @@ func (f *File) readFault(rule *faultRule) {
 		}
 		return f.hdr.params[i]
 	}
+	f.fault.rule = rule
 	if regs, ok := f.contextAt(p(rule.context)); ok {
-		f.fault.regs, f.fault.source = regs, dump.ContextParameter
+		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextParameter, rule.context
 	} else if regs, ok := f.kernelFrame(p(rule.trap)); ok {
-		f.fault.regs, f.fault.source = regs, dump.ContextTrapFrame
+		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextTrapFrame, rule.trap
 	}
 	if r := f.recordAt(p(rule.record), exceptionRecordSize(f.hdr.ptr)); r != nil {
 		f.fault.record = parseExceptionRecord(cursor.New(r.b, "EXCEPTION_RECORD", -1), f.hdr.ptr)
@@ -77,6 +94,69 @@ func (f *File) readFault(rule *faultRule) {
 func (f *File) FaultContext() (dump.Registers, dump.ContextSource, bool) {
 	i := f.faultInfo()
 	return i.regs, i.source, i.source != dump.ContextNone
+}
+
+// FaultParameter returns which parameter (0 to 3) a bugcheck of this code names
+// the registers of its fault by, -1 when it names none. found is set when they
+// could be read there.
+func (f *File) FaultParameter() (parameter int, found bool) {
+	i := f.faultInfo()
+	switch {
+	case i.parameter >= 0:
+		return i.parameter, true
+	case i.rule == nil:
+		return -1, false
+	case i.rule.context >= 0:
+		return i.rule.context, false
+	}
+	return i.rule.trap, false
+}
+
+// FaultAddress returns the address of the instruction at fault that a parameter
+// gives by value.
+func (f *File) FaultAddress() (va uint64, parameter int, ok bool) {
+	i := f.faultInfo()
+	if i.rule == nil || i.rule.location < 0 || f.hdr.params[i.rule.location] == 0 {
+		return 0, -1, false
+	}
+	return f.hdr.params[i.rule.location], i.rule.location, true
+}
+
+// maxTrapSearch bounds the search for a trap frame: an AMD64 kernel stack has 24 KB,
+// an expanded one a few times that.
+const maxTrapSearch = 0x20000
+
+// StackTrapFrame searches the stack, from sp up to base, for the trap frame of a
+// fault in the kernel at ip: what the processor pushed for it is the address, the
+// kernel's code segment, the flags, and a stack pointer just behind. AMD64 only.
+func (f *File) StackTrapFrame(sp, base, ip uint64) (va uint64, regs dump.Registers, ok bool) {
+	const (
+		rip, word  = 0x168, 8
+		machine    = 5 * word
+		kernelCode = 0x10
+	)
+	if f.hdr.arch != dump.AMD64 || sp%word != 0 || base <= sp || ip == 0 {
+		return 0, regs, false
+	}
+	b := make([]byte, min(base-sp, maxTrapSearch))
+	n, _ := f.mem.ReadAt(b, sp)
+	c := cursor.New(b[:n], trapStream, -1)
+	for off := 0; off+machine <= n; off += word {
+		c.Seek(off)
+		if c.U64() != ip || c.U64()&0xffff != kernelCode {
+			continue
+		}
+		c.Skip(word)
+		at, old := sp+uint64(off), c.U64()
+		// The processor aligns the stack to 16 bytes before it pushes.
+		if old < at+machine || old-at-machine >= 2*word {
+			continue
+		}
+		if regs, ok = f.kernelFrame(at - rip); ok {
+			return at - rip, regs, true
+		}
+	}
+	return 0, regs, false
 }
 
 // Exception implements dump.Source: the exception that a bugcheck reports by its

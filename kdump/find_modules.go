@@ -235,6 +235,10 @@ func (f *File) readUnloadedList() {
 		if start == 0 || end <= start || name == "" {
 			continue
 		}
-		f.unloaded = append(f.unloaded, dump.Module{Base: start, Size: end - start, Path: name, Kernel: true, Unloaded: true})
+		m := dump.Module{Base: start, Size: end - start, Path: name, Kernel: true, Unloaded: true}
+		if at, err := dump.ReadUint64(f.mem, va+uint64(4*ptr)); err == nil && at != 0 {
+			m.UnloadedAt = filetime(at)
+		}
+		f.unloaded = append(f.unloaded, m)
 	}
 }

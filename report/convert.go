@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"dumptriage/dump"
-	"dumptriage/report/codes"
 	"dumptriage/symbols"
 	"dumptriage/triage"
 )
@@ -224,37 +223,6 @@ func crashJSON(inc *triage.Incident, h hexer) *CrashJSON {
 		}
 	}
 	return &j
-}
-
-func bugCheckJSON(b *triage.BugCheck, h hexer, arch dump.Arch) *BugCheckJSON {
-	if b == nil {
-		return nil
-	}
-	name, meaning, _ := codes.BugCheck(b.Code)
-	j := &BugCheckJSON{Code: hex32(b.Code), RawCode: hex32(b.Raw), Name: name, Live: b.Live, BrokenDriver: b.BrokenDriver}
-	for _, p := range b.Parameters {
-		j.Parameters = append(j.Parameters, h.addr(arch.Narrow(p)))
-	}
-	if meaning != ([4]string{}) {
-		j.ParameterMeaning = meaning[:]
-	}
-	if bl := b.Blame; bl != nil {
-		j.Blame = &BlameJSON{Symbol: symbolText(bl), Rule: bl.Rule, Confidence: bl.Confidence}
-		if bl.Module != nil {
-			j.Blame.Module, j.Blame.Offset = bl.Module.Name(), h.addr(bl.Offset)
-		}
-	}
-	return j
-}
-
-func symbolText(b *triage.Blame) string {
-	if b.Symbol.Function == "" {
-		return ""
-	}
-	if b.Symbol.Offset == 0 {
-		return b.Symbol.Function
-	}
-	return fmt.Sprintf("%s+%#x", b.Symbol.Function, b.Symbol.Offset)
 }
 
 func pairingJSON(p *triage.Pairing) *PairingJSON {

@@ -126,27 +126,6 @@ type AccessJSON struct {
 	IsLikelyGuardPage bool `json:"is_likely_guard_page,omitempty"`
 }
 
-// BugCheckJSON is a bugcheck.
-type BugCheckJSON struct {
-	Code             string     `json:"code"`
-	RawCode          string     `json:"raw_code"`
-	Name             string     `json:"name,omitempty"`
-	Parameters       []string   `json:"parameters" jsonschema:"minItems=4,maxItems=4"`
-	ParameterMeaning []string   `json:"parameter_meaning,omitempty" jsonschema:"minItems=4,maxItems=4"`
-	Live             bool       `json:"live"`
-	BrokenDriver     string     `json:"broken_driver,omitempty" jsonschema_description:"that the kernel itself held responsible"`
-	Blame            *BlameJSON `json:"blame,omitempty"`
-}
-
-// BlameJSON is the module held responsible.
-type BlameJSON struct {
-	Module     string `json:"module,omitempty"`
-	Offset     string `json:"offset,omitempty"`
-	Symbol     string `json:"symbol,omitempty"`
-	Rule       string `json:"rule,omitempty"`
-	Confidence string `json:"confidence,omitempty"`
-}
-
 // ModuleJSON is a loaded module.
 type ModuleJSON struct {
 	BaseAddr       string `json:"base_addr"`

@@ -34,7 +34,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	if v := opt.Verdict; v != nil && v.Crash != nil && v.Crash.Uptime > 0 {
 		d.ProcessUptime = ptr(v.Crash.Uptime.Seconds())
 	}
-	d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
+	d.BugCheck = bugCheckJSON(inc.BugCheck, bugVerdict(opt.Verdict), h, inc.System.Arch)
 	d.ThreadCount = ptr(len(inc.Threads))
 	d.Explanation = explanationJSON(inc, h)
 	d.Modules = modulesJSON(inc.Modules, h)

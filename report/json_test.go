@@ -42,7 +42,7 @@ func indent(t *testing.T, out []byte) []byte {
 func TestJSONGoldens(t *testing.T) {
 	for name, inc := range incidents() {
 		t.Run(name, func(t *testing.T) {
-			opt := testOptions
+			opt := judged(inc)
 			opt.Unique = name == "seed"
 			out := renderJSON(t, inc, opt)
 			validate(t, out)
@@ -183,23 +183,33 @@ func TestJSONHalves(t *testing.T) {
 }
 
 func TestJSONBugCheck(t *testing.T) {
-	doc := validate(t, renderJSON(t, bugCheckIncident(), testOptions))
+	inc := bugCheckIncident()
+	doc := validate(t, renderJSON(t, inc, judged(inc)))
 	checkAll(t, doc, map[string]any{
-		"bugcheck.code":                 "0x0000007e",
-		"bugcheck.raw_code":             "0x1000007e",
-		"bugcheck.name":                 "SYSTEM_THREAD_EXCEPTION_NOT_HANDLED",
-		"bugcheck.parameters":           []string{"0xffffffffc0000005", "0xfffff8048b58334c", "0xffff850429891ee8", "0xffff850429891720"},
-		"bugcheck.parameter_meaning.3":  "context record",
-		"bugcheck.live":                 false,
-		"bugcheck.blame.module":         "amdppm.sys",
-		"bugcheck.blame.offset":         "0x000000000000334c",
-		"threads.0.frames":              []any{},
-		"threads.0.kernel.cpu":          3,
-		"threads.0.kernel.wait_reason":  nil, // stale unless waiting
-		"cpus.0.kernel_frames.1.module": "amdppm.sys",
-		"status":                        "PARTIAL",
-		"errors.0.code":                 "truncated",
-		"errors.0.offset":               0x2000,
+		"bugcheck.code":                        "0x0000007e",
+		"bugcheck.raw_code":                    "0x1000007e",
+		"bugcheck.name":                        "SYSTEM_THREAD_EXCEPTION_NOT_HANDLED",
+		"bugcheck.parameters":                  []string{"0xffffffffc0000005", "0xfffff8048b58334c", "0xffff850429891ee8", "0xffff850429891720"},
+		"bugcheck.parameter_meaning.3":         "context record",
+		"bugcheck.live":                        false,
+		"bugcheck.blame.module":                "amdppm.sys",
+		"bugcheck.blame.offset":                "0x000000000000334c",
+		"bugcheck.blame.culprit":               "driver",
+		"bugcheck.blame.step":                  "context",
+		"bugcheck.blame.confidence":            "high",
+		"bugcheck.fault.parameter":             4,
+		"bugcheck.fault.context":               "context_record",
+		"bugcheck.drivers_on_stack.0.module":   "amdppm.sys",
+		"bugcheck.parameter_details.0.name":    "EXCEPTION_ACCESS_VIOLATION",
+		"bugcheck.parameter_details.2.missing": true,
+		"analysis.blame":                       "amdppm+0x334c",
+		"threads.0.frames":                     []any{},
+		"threads.0.kernel.cpu":                 3,
+		"threads.0.kernel.wait_reason":         nil, // stale unless waiting
+		"cpus.0.kernel_frames.1.module":        "amdppm.sys",
+		"status":                               "PARTIAL",
+		"errors.0.code":                        "truncated",
+		"errors.0.offset":                      0x2000,
 	}, dotted)
 }
 

@@ -113,7 +113,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	case ListInfo:
 		d.Captured = timeText(l.Captured)
 		d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, nil)
-		d.BugCheck = bugCheckJSON(inc.BugCheck, h, inc.System.Arch)
+		d.BugCheck = bugCheckJSON(inc.BugCheck, nil, h, inc.System.Arch)
 		d.ThreadCount, d.ModuleCount = count(l.ThreadCount), count(l.ModuleCount)
 		d.WholeSystem = wholeSystemJSON(l.Whole)
 	case ListModules:

@@ -6,6 +6,8 @@ import (
 	"dumptriage/dump"
 	"dumptriage/symbols"
 	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
+	"dumptriage/triage/verdict"
 	"dumptriage/unwind"
 )
 
@@ -179,11 +181,20 @@ func bugCheckIncident() *triage.Incident {
 		BugCheck: &triage.BugCheck{
 			BugCheck:     dump.BugCheck{Code: 0x7e, Raw: 0x1000007e, Parameters: [4]uint64{0xffffffffc0000005, 0xfffff8048b58334c, 0xffff850429891ee8, 0xffff850429891720}},
 			BrokenDriver: "amdppm.sys",
-			Blame:        &triage.Blame{Module: driver, Offset: 0x334c, Rule: "faulting instruction", Confidence: "high"},
+			Fault:        triage.Fault{Source: dump.ContextParameter, Parameter: 3, At: &half.Frames[1], Index: 1},
 		},
 		Threads: []triage.Thread{{Thread: dump.Thread{ID: 0x1c, Kernel: info}, Kernel: half, KernelInfo: info}},
 		Modules: []*triage.Module{ntModule, driver},
 		CPUs:    []triage.CPU{{CPU: dump.CPU{Number: 3, ThreadID: 0x1c}, Kernel: half}, {CPU: dump.CPU{Number: 4, Idle: true}, Kernel: idle}},
 		Errors:  []*dump.Error{{Code: dump.Truncated, File: "083125-14875-01.dmp", Stream: "DUMP_HEADER", Offset: 0x2000, Size: 64, Msg: "the record ends beyond the end of the file"}},
 	}
+}
+
+// judged are the test options with the verdict on a bugcheck.
+func judged(inc *triage.Incident) Options {
+	opt := testOptions
+	if inc.BugCheck != nil && !inc.BugCheck.Live {
+		opt.Verdict = &verdict.Verdict{Kind: verdict.KindBugCheck, BugCheck: bugcheck.Of(inc, nil)}
+	}
+	return opt
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"dumptriage/dump"
-	"dumptriage/report/codes"
 	"dumptriage/report/redact"
 	"dumptriage/symbols"
 	"dumptriage/triage"
@@ -98,7 +97,10 @@ func Text(w io.Writer, inc *triage.Incident, opt Options) error {
 	t.pid = pid(inc)
 	t.heading(inc)
 	t.crash(inc)
-	t.bugCheck(inc)
+	t.bugCheck(inc, bugVerdict(opt.Verdict))
+	if v := bugVerdict(opt.Verdict); v != nil && kernelSays(inc) && bugBlameText(&v.Blame) != "" {
+		t.bugBlame(inc, v, opt)
+	}
 	if opt.Unique {
 		t.groups(inc)
 	} else {
@@ -255,47 +257,6 @@ func inModule(m *triage.Module, addr uint64) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s+%#x)", clean(moduleAlias(m.Module)), addr-m.Base)
-}
-
-func (t *text) bugCheck(inc *triage.Incident) {
-	b := inc.BugCheck
-	if b == nil {
-		return
-	}
-	name, meaning, _ := codes.BugCheck(b.Code)
-	if name == "" {
-		name = "unknown bugcheck"
-	}
-	live := ""
-	if b.Live {
-		live = ", a live dump: the system went on"
-	}
-	raw := ""
-	if b.Raw != b.Code {
-		raw = fmt.Sprintf(", raw %x", b.Raw)
-	}
-	t.line(sgrBold+sgrRed, "Bugcheck: %s (%x%s)%s", name, b.Code, raw, live)
-	if b.Live && b.Parameters == [4]uint64{} {
-		return // whoever asked for a live dump passed none
-	}
-	for i, p := range b.Parameters {
-		t.line("", "Arg%d: %s", i+1, joinWith(", ", hexFor(t.arch).addr(t.arch.Narrow(p))[2:], meaning[i]))
-	}
-	if b.BrokenDriver != "" {
-		t.line("", "Driver:  %s (named by the kernel itself)", clean(b.BrokenDriver))
-	}
-	t.blame(b.Blame)
-}
-
-func (t *text) blame(b *triage.Blame) {
-	if b == nil || b.Module == nil || b.Module.Module == nil {
-		return
-	}
-	at := fmt.Sprintf("%s+%#x", moduleAlias(b.Module.Module), b.Offset)
-	if s := symbolText(b); s != "" {
-		at = moduleAlias(b.Module.Module) + "!" + s
-	}
-	t.line(sgrBold, "Blame:   %s (%s)", clean(at), clean(joinWith(", ", b.Module.Name(), b.Rule, confidence(b.Confidence))))
 }
 
 func confidence(c string) string {

@@ -25,7 +25,7 @@ func renderText(t *testing.T, inc *triage.Incident, opt Options) string {
 func TestTextGoldens(t *testing.T) {
 	for name, inc := range incidents() {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".txt", []byte(renderText(t, inc, testOptions)))
+			golden(t, name+".txt", []byte(renderText(t, inc, judged(inc))))
 		})
 	}
 	unique := testOptions
@@ -95,10 +95,11 @@ func TestText32(t *testing.T) {
 // The argument lines are those of !analyze; a processor's stack that is a
 // printed thread's is not printed again.
 func TestTextBugCheck(t *testing.T) {
-	got := renderText(t, bugCheckIncident(), testOptions)
+	inc := bugCheckIncident()
+	got := renderText(t, inc, judged(inc))
 	for _, want := range []string{
-		"Bugcheck: SYSTEM_THREAD_EXCEPTION_NOT_HANDLED (7e, raw 1000007e)\nArg1: ffffffffc0000005, exception code\n",
-		"\nBlame:   amdppm+0x334c (amdppm.sys, faulting instruction, confidence high)\n",
+		"Bugcheck: SYSTEM_THREAD_EXCEPTION_NOT_HANDLED (7e, raw 1000007e)\nArg1: ffffffffc0000005, exception code, EXCEPTION_ACCESS_VIOLATION\n",
+		"\nBlame:   amdppm+0x334c\nBecause: module of the instruction at fault, frame 1, confidence high\n",
 		"\n#  0  Id: 1c Ethread: ffffdb05`bf3c7080 Running on processor 3\n",
 		"\nProcessor 3  thread 1c, as above\n\nProcessor 4  idle\n # Child-SP          RetAddr               Call Site\n" +
 			"00 ffff8504`29800000 ????????`????????     nt!HalProcessorIdle+0xf\n   stack ends: no_unwind_data\n",
@@ -261,7 +262,8 @@ func hostileIncident() *triage.Incident {
 	inc.Inputs = []triage.Input{{Path: hostile, Kind: hostile, Flags: []string{hostile}, Format: "mdmp"}}
 	inc.Process = dump.Process{Name: hostile, CommandLine: hostile}
 	inc.System.NTVersion, inc.System.CPUVendor, inc.System.CPUFamily = hostile, hostile, 6
-	inc.BugCheck.Blame = &triage.Blame{Module: m, Symbol: symbols.Name{Function: hostile}, Rule: hostile, Confidence: hostile}
+	inc.BugCheck.BrokenDriver = hostile
+	inc.BugCheck.Fault.At = &f
 	inc.Crash = &triage.Crash{Module: m, Assertion: hostile, Instruction: &triage.Instruction{Text: hostile},
 		Adjusted: &triage.AdjustedAddress{Kind: hostile}}
 	inc.Pairing = &triage.Pairing{User: hostile, Kernel: hostile, How: hostile, Warnings: []string{hostile}}
@@ -277,7 +279,12 @@ func hostileIncident() *triage.Incident {
 func TestHostileStrings(t *testing.T) {
 	bad := regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f\u202a-\u202e\u2066-\u2069\ufffd]|\n00 fake")
 	inc := hostileIncident()
-	outputs := []string{renderText(t, inc, testOptions), renderText(t, inc, Options{Unique: true})}
+	outputs := []string{renderText(t, inc, judged(inc)), renderText(t, inc, Options{Unique: true})}
+	var verdict bytes.Buffer
+	if err := TriageText(&verdict, inc, judged(inc)); err != nil {
+		t.Fatal(err)
+	}
+	outputs = append(outputs, verdict.String())
 	for _, l := range lists(inc) {
 		var b bytes.Buffer
 		if err := ListText(&b, l, testOptions); err != nil {

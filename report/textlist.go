@@ -110,7 +110,7 @@ func (t *text) info(l *List, inc *triage.Incident) {
 	}
 	t.wholeSystem(l.Whole)
 	t.crash(inc)
-	t.bugCheck(inc)
+	t.bugCheck(inc, nil)
 }
 
 // imageStates says in a word what became of a module's image.

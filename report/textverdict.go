@@ -33,13 +33,16 @@ func TriageText(w io.Writer, inc *triage.Incident, opt Options) error {
 	t.line("", "")
 	t.heading(inc)
 	t.crash(inc)
-	t.bugCheck(inc)
+	t.bugCheck(inc, bugVerdict(opt.Verdict))
 	if v := opt.Verdict; v != nil && v.Crash != nil {
 		t.registers(inc, v.Crash)
 	}
 	if inc.Crashing >= 0 && inc.Crashing < len(inc.Threads) {
 		t.line("", "")
 		t.thread(inc, inc.Crashing)
+	}
+	if kernelSays(inc) {
+		t.secondaryData(bugVerdict(opt.Verdict))
 	}
 	if opt.Verdict != nil && !opt.Brief {
 		t.hangStacks(inc, opt.Verdict.Hang)
@@ -90,6 +93,10 @@ func (t *text) verdict(inc *triage.Incident, opt Options) {
 	t.fact(opt, sgrBold+sgrRed, "Verdict", joinWith(": ", strings.ReplaceAll(a.Class, "_", " "), a.Reason))
 	if v := opt.Verdict; v != nil && v.Crash != nil && !kernelSays(inc) {
 		t.crashVerdict(inc, v.Crash, opt)
+		return
+	}
+	if v := bugVerdict(opt.Verdict); v != nil && kernelSays(inc) {
+		t.bugCheckVerdict(inc, v, opt)
 		return
 	}
 	if a.Blame != "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"dumptriage/dump"
-	"dumptriage/report/codes"
 	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
 	"dumptriage/triage/crash"
 	"dumptriage/triage/verdict"
 )
@@ -21,10 +21,7 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 		if inc.BugCheck.Live {
 			a.Class = string(verdict.KindLiveDump)
 		}
-		a.Reason, _, _ = codes.BugCheck(inc.BugCheck.Code)
-		if b := inc.BugCheck.Blame; b != nil && b.Module != nil {
-			a.Blame, a.Confidence = b.Module.Name(), b.Confidence
-		}
+		a.bugCheck(inc, bugVerdict(v))
 	case inc.Crash != nil:
 		a = &AnalysisJSON{Class: string(verdict.KindCrash), Reason: CrashType(&inc.Crash.Exception)}
 	case v != nil && hasContent(inc):
@@ -42,6 +39,18 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 		a.Hang = hangJSON(inc, v.Hang)
 	}
 	return a
+}
+
+// bugCheck adds what a bugcheck means. v may be nil.
+func (a *AnalysisJSON) bugCheck(inc *triage.Incident, v *bugcheck.Verdict) {
+	a.Reason = bugCheckReason(inc.BugCheck, v)
+	if v == nil {
+		return
+	}
+	if a.Blame = bugBlameText(&v.Blame); a.Blame != "" {
+		a.Confidence = v.Blame.Confidence
+	}
+	a.NextSteps = v.Steps
 }
 
 // kernelSays reports whether a kernel dump says what happened, and not the user

@@ -70,6 +70,7 @@ type analysis struct {
 	budget       *frameBudget
 
 	// Of a full kernel dump.
+	trap      *foundTrap         // of the fault, nil when a walk came through it or none was found
 	chosen    []*dump.Process    // whose threads are walked, nil for all
 	views     map[uint64]*walker // of the user halves, by EPROCESS
 	viewOrder []*walker
@@ -311,7 +312,7 @@ func (a *analysis) walkKernelHalf(t *Thread) {
 	var st unwind.Stack
 	reached := false
 	if !kt.Context.Empty() {
-		st, reached = a.kw.walkKernel(t, kt, a.entryProved(kt))
+		st, reached = a.walkFault(t)
 	}
 	regs, seam := userEntry(t, st, reached)
 	switch {

@@ -1,10 +1,10 @@
 package triage
 
 import (
-	"strings"
 	"testing"
 	"time"
 
+	"dumptriage/dump"
 	"dumptriage/fixtures"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
@@ -55,17 +55,30 @@ func TestBugCheckScene(t *testing.T) {
 	if len(inc.CPUs) == 0 || inc.CPUs[0].Thread != 0 || inc.CPUs[0].Kernel != th.Kernel {
 		t.Errorf("processors %+v", inc.CPUs)
 	}
-	// Without images the walk still gets past KeBugCheckEx: its entry is proved.
+	if f := inc.BugCheck.Fault; f.Source != dump.ContextHeader || f.TrapFrame != 0 || f.Index != 3 || f.Parameter != 3 || inc.Threads[0].Handler != nil {
+		t.Errorf("fault %+v, handler %+v", f, inc.Threads[0].Handler)
+	}
+	// Without the kernel's image nothing leads from KeBugCheckEx to the fault. Its trap
+	// frame is on the stack: rbp of KiPageFault's frame is 80h above it.
 	inc = analyze(t, nil, openBytes(t, "faulty.dmp", b.Dump), Options{})
-	if f := inc.Threads[0].Kernel.Frames; len(f) < 2 || f[1].IP != b.Walk[1].PC || f[1].SP != b.Walk[1].SP {
-		t.Errorf("frames %+v", f)
+	th = &inc.Threads[0]
+	if f := inc.BugCheck.Fault; f.Source != dump.ContextTrapFrame || f.TrapFrame != b.Walk[2].SP || f.Index != 0 {
+		t.Errorf("fault %+v", f)
+	}
+	for i, f := range th.Kernel.Frames {
+		if w := b.Walk[3+i]; f.IP != w.PC || f.SP != w.SP {
+			t.Errorf("frame %d is at %#x, stack %#x, want %#x, %#x", i, f.IP, f.SP, w.PC, w.SP)
+		}
+	}
+	// What leads to KeBugCheckEx is kept apart; its entry is proved.
+	if h := th.Handler; h == nil || len(h.Frames) != 3 || h.Frames[1].IP != b.Walk[1].PC || h.Frames[1].SP != b.Walk[1].SP {
+		t.Errorf("handler %+v", h)
 	}
 }
 
-// A bugcheck whose parameter points to the CONTEXT of the fault blames the
-// module of its instruction: surely when that is a driver, hardly when it is
-// the kernel, which faults on what drivers hand it.
-func TestBlame(t *testing.T) {
+// Where the fault of a bugcheck is: at the CONTEXT that a parameter points to, else
+// at the address that a parameter gives.
+func TestBugCheckFault(t *testing.T) {
 	const ntBase, driverBase, stackBase, contextVA, worker = 0xfffff80312c00000, 0xfffff8031a340000, 0xffffd58a1f4c7000, 0xffffd58a1f4c6800, 0x1d8
 	frame := fixtures.Steps(fixtures.Push(fixtures.RBX), fixtures.Alloc(0x20))
 	nt := &fixtures.Image{Name: "ntoskrnl.exe", Base: ntBase, TimeDateStamp: 0x5e000001, SizeOfImage: 0x10000, Exe: true, Subsystem: 1, Functions: []*fixtures.Function{
@@ -78,20 +91,20 @@ func TestBlame(t *testing.T) {
 	dir := imageDir(t, map[string][]byte{"ntoskrnl.exe": nt.File(), "faulty.sys": driver.File(), "hal.dll": hal.File()})
 	startup := nt.At("PspSystemThreadStartup", 0x30)
 	for _, x := range []struct {
-		name       string
-		code       uint32
-		frames     []fixtures.Frame
-		pc         uint64 // of the CONTEXT, when not the first frame's
-		module     string
-		offset     uint64
-		symbol     string
-		confidence string
+		name   string
+		code   uint32
+		frames []fixtures.Frame
+		pc     uint64 // of the CONTEXT, when not the first frame's
+		module string
+		offset uint64
+		symbol string
+		source dump.ContextSource
 	}{
-		{"driver", 0x7e, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0, "faulty.sys", 0x1362, "Worker", "high"},
-		{"kernel", 0x7e, []fixtures.Frame{nt.At("MmCopy", 0x18), driver.At("Worker", 0x2e), startup}, 0, "ntoskrnl.exe", 0x1018, "MmCopy", "low"},
-		{"HAL", 0x7e, []fixtures.Frame{hal.At("Worker", 0x22), startup}, 0, "HAL.dll", 0x1362, "Worker", "low"},
-		{"no module", 0x7e, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0xfffff80999990000, "", 0, "", ""},
-		{"no context in the parameters", 0xd1, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0, "", 0, "", ""},
+		{"driver", 0x7e, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0, "faulty.sys", 0x1362, "Worker", dump.ContextParameter},
+		{"kernel", 0x7e, []fixtures.Frame{nt.At("MmCopy", 0x18), driver.At("Worker", 0x2e), startup}, 0, "ntoskrnl.exe", 0x1018, "MmCopy", dump.ContextParameter},
+		{"HAL", 0x7e, []fixtures.Frame{hal.At("Worker", 0x22), startup}, 0, "HAL.dll", 0x1362, "Worker", dump.ContextParameter},
+		{"no module", 0x7e, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0xfffff80999990000, "", 0, "", dump.ContextParameter},
+		{"no context in the parameters", 0xd1, []fixtures.Frame{driver.At("Worker", 0x22), startup}, 0, "faulty.sys", 0x1362, "Worker", dump.ContextHeader},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			initial := uint64(stackBase - 0x370)
@@ -124,15 +137,15 @@ func TestBlame(t *testing.T) {
 			if inc.BugCheck == nil || inc.BugCheck.Code != x.code || inc.BugCheck.Live || inc.Crashing != 0 || inc.Threads[0].ID != worker {
 				t.Fatalf("crashing %d, %+v", inc.Crashing, inc.BugCheck)
 			}
-			b := inc.BugCheck.Blame
-			if (b != nil) != (x.module != "") {
-				t.Fatalf("blame %+v", b)
+			f := inc.BugCheck.Fault
+			if f.At == nil || f.Index != 0 || (f.At.Module == nil) != (x.module == "") {
+				t.Fatalf("fault %+v", f)
 			}
-			if b == nil {
+			if x.module == "" {
 				return
 			}
-			if b.Module.Name() != x.module || b.Offset != x.offset || b.Symbol.Function != x.symbol || b.Confidence != x.confidence || !strings.Contains(b.Rule, "faulting instruction") {
-				t.Errorf("%s+%#x (%s), %s, %q", b.Module.Name(), b.Offset, b.Symbol.Function, b.Confidence, b.Rule)
+			if f.At.Module.Name() != x.module || f.At.IP-f.At.Module.Base != x.offset || f.At.Name.Function != x.symbol || f.Source != x.source {
+				t.Errorf("%s+%#x (%s), %v", f.At.Module.Name(), f.At.IP-f.At.Module.Base, f.At.Name.Function, f.Source)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dumptriage/dump"
+	"dumptriage/kdump"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
 )
@@ -138,21 +139,32 @@ type AdjustedAddress struct {
 	Offset  uint64 // null-pointer: offset from null
 }
 
-// BugCheck is a kernel dump's bugcheck and who is blamed for it.
+// BugCheck is a kernel dump's bugcheck. What it means is package bugcheck's to say.
 type BugCheck struct {
 	dump.BugCheck
-	Live         bool   // the system went on: a live dump
-	BrokenDriver string // that the kernel itself held responsible, "" when it named none
-	Blame        *Blame
+	Live         bool            // the system went on: a live dump
+	BrokenDriver string          // that the kernel itself held responsible, "" when it named none
+	Exception    *dump.Exception // that the parameters report, nil when they report none
+	Fault        Fault
+	Blobs        []kdump.Blob // secondary data
 }
 
-// Blame names the module held responsible and the rule that chose it.
-type Blame struct {
-	Module     *Module
-	Offset     uint64
-	Symbol     symbols.Name
-	Rule       string
-	Confidence string // high, medium, low
+// Fault says where a bugcheck's fault is and which registers its stack is walked from.
+type Fault struct {
+	// Source is ContextParameter or ContextTrapFrame when the registers of the fault
+	// were found, ContextHeader when the walk starts at the bugcheck itself.
+	Source dump.ContextSource
+	// Parameter (0 to 3) points to the registers, or gives the address of the
+	// instruction; -1 when none does. Missing is set when what it points to is not in
+	// the dump, or is no such record.
+	Parameter int
+	Missing   bool
+	TrapFrame uint64 // that was found on the stack, 0 none
+	Registers dump.Registers
+	At        *Frame // the instruction at fault, named; nil when not known
+	// Index is where the fault's frame is in the thread's kernel half, -1 when it is
+	// not there. The frames before it belong to the bugcheck.
+	Index int
 }
 
 // Pairing says how two files were matched.
@@ -168,7 +180,7 @@ type Thread struct {
 	dump.Thread       // of the user dump, else of the kernel dump
 	User        *Half // nil when there is none
 	Kernel      *Half // nil when there is none
-	Handler     *Half // the exception thread's own context, when it differs
+	Handler     *Half // the exception thread's own context, when it differs; of a bugcheck what leads from the fault to KeBugCheckEx
 	Wow64       *Half // the 64-bit half of a 32-bit process, whose User is then the 32-bit one
 	KernelInfo  *dump.KernelThread
 	Stitched    bool

@@ -62,7 +62,10 @@ func BugCheck(code uint32) (name string, params [4]string, live bool) {
 		}
 	}
 	_, live = slices.BinarySearch(bugCheckLive, code)
-	return bugCheckTable.lookup(bugCheckTable.codes[i]), bugCheckParams[code], live
+	for k, p := range bugCheckParams[code] {
+		params[k] = p.Meaning
+	}
+	return bugCheckTable.lookup(bugCheckTable.codes[i]), params, live
 }
 
 // ThreadState names a KTHREAD_STATE.

@@ -103,3 +103,52 @@ func BenchmarkException(b *testing.B) {
 		}
 	}
 }
+
+// The parameters' meaning as the pages of the reference give it.
+func TestBugCheckParams(t *testing.T) {
+	p, unverified := BugCheckParams(0x9f, [4]uint64{3, 1, 2, 3})
+	if p[0].Kind != KindSub || p[1] != (Param{"physical device object", KindDevice}) || p[3].Kind != KindIRP || unverified {
+		t.Errorf("0x9f, 3: %+v, unverified %v", p, unverified)
+	}
+	if p, _ = BugCheckParams(0x9f, [4]uint64{4}); p[1].Kind != KindDecimal || p[2].Kind != KindThread {
+		t.Errorf("0x9f, 4: %+v", p)
+	}
+	if p, _ = BugCheckParams(0x9f, [4]uint64{77}); p[1] != (Param{}) {
+		t.Errorf("0x9f with a kind that nobody knows: %+v", p)
+	}
+	if p, _ = BugCheckParams(0x1000007e, [4]uint64{}); p[3] != (Param{"context record", KindContext}) {
+		t.Errorf("0x7e: %+v", p)
+	}
+	if _, unverified = BugCheckParams(0xea, [4]uint64{}); !unverified {
+		t.Error("0xea is not marked as unverified")
+	}
+	if v, ok := BugCheckValueOf(0x109, 3, 0x1c); !ok || v.Text != "a driver object" {
+		t.Errorf("0x109: %+v", v)
+	}
+	if v, ok := BugCheckValueOf(0x1a, 0, 0x41792); !ok || v.Params[1].Kind != KindAddress {
+		t.Errorf("0x1a: %+v", v)
+	}
+	if _, ok := BugCheckValueOf(0x1a, 7, 1); ok {
+		t.Error("a fifth parameter")
+	}
+}
+
+func TestBugCheckTextOf(t *testing.T) {
+	for code, want := range map[uint32]BugCheckClass{0x124: ClassHardware, 0x9c: ClassHardware, 0xef: ClassProcess, 0x1000007e: ClassDriver,
+		0x161: ClassLive, 0x195: ClassLive, 0x7777: ClassOther, 2: ClassOther, 0xe2: ClassRequested} {
+		if got := BugCheckTextOf(code); got.Class != want {
+			t.Errorf("%#x is %q, want %q", code, got.Class, want)
+		}
+	}
+}
+
+func TestSecondaryData(t *testing.T) {
+	// {F57308DF-CC45-4E01-AD76-29A4EBB010EC} as it stands in a file.
+	g := [16]byte{0xdf, 0x08, 0x73, 0xf5, 0x45, 0xcc, 0x01, 0x4e, 0xad, 0x76, 0x29, 0xa4, 0xeb, 0xb0, 0x10, 0xec}
+	if name, holds := SecondaryData(g); name != "BlackBoxBSD" || holds == "" {
+		t.Errorf("%q, %q", name, holds)
+	}
+	if name, _ := SecondaryData([16]byte{}); name != "" {
+		t.Errorf("the zero GUID is %q", name)
+	}
+}

@@ -35,10 +35,10 @@ var tables = []struct{ file, name, doc string }{
 }
 
 type tableRow struct {
-	code   uint32
-	name   string
-	live   bool
-	params [4]string
+	code             uint32
+	name             string
+	live, unverified bool
+	params           [4]Param
 }
 
 func generate(dir string) ([]byte, error) {
@@ -82,11 +82,20 @@ func readTable(path string) ([]tableRow, error) {
 		}
 		r := tableRow{code: uint32(code), name: f[1]}
 		if len(f) > 2 {
-			if f[2] != "" && f[2] != "live" {
-				return nil, fmt.Errorf("%s:%d: kind %q", path, n, f[2])
+			for kind := range strings.SplitSeq(f[2], ",") {
+				switch kind {
+				case "":
+				case "live":
+					r.live = true
+				case "unverified":
+					r.unverified = true
+				default:
+					return nil, fmt.Errorf("%s:%d: kind %q", path, n, f[2])
+				}
 			}
-			r.live = f[2] == "live"
-			copy(r.params[:], f[3:])
+			if r.params, err = readParams(f[3:]); err != nil {
+				return nil, fmt.Errorf("%s:%d: %v", path, n, err)
+			}
 		}
 		if len(rows) > 0 && rows[len(rows)-1].code >= r.code {
 			return nil, fmt.Errorf("%s:%d: codes must ascend", path, n)
@@ -125,19 +134,24 @@ func writeTable(b *bytes.Buffer, name, file, doc string, rows []tableRow) error 
 }
 
 func writeBugChecks(b *bytes.Buffer, rows []tableRow) {
-	b.WriteString("\n// bugCheckLive holds the codes that mark live dumps only.\nvar bugCheckLive = []uint32{")
-	n := 0
-	for _, r := range rows {
-		if r.live {
-			separate(b, n, 10)
-			fmt.Fprintf(b, "%#x,", r.code)
-			n++
+	list := func(name, doc string, in func(tableRow) bool) {
+		fmt.Fprintf(b, "\n// %s %s.\nvar %s = []uint32{", name, doc, name)
+		n := 0
+		for _, r := range rows {
+			if in(r) {
+				separate(b, n, 10)
+				fmt.Fprintf(b, "%#x,", r.code)
+				n++
+			}
 		}
+		b.WriteString("\n}\n")
 	}
-	b.WriteString("\n}\n\n// bugCheckParams says what parameters mean.\nvar bugCheckParams = map[uint32][4]string{\n")
+	list("bugCheckLive", "holds the codes that mark live dumps only", func(r tableRow) bool { return r.live })
+	list("bugCheckUnverified", "holds the codes whose parameters were not checked against their pages", func(r tableRow) bool { return r.unverified })
+	b.WriteString("\n// bugCheckParams says what parameters mean.\nvar bugCheckParams = map[uint32][4]Param{\n")
 	for _, r := range rows {
-		if r.params != ([4]string{}) {
-			fmt.Fprintf(b, "%#x: {%q, %q, %q, %q},\n", r.code, r.params[0], r.params[1], r.params[2], r.params[3])
+		if r.params != ([4]Param{}) {
+			fmt.Fprintf(b, "%#x: %s,\n", r.code, paramsText(r.params))
 		}
 	}
 	b.WriteString("}\n")

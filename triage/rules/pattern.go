@@ -108,3 +108,7 @@ func (s *Set) Find(module, function string) *Rule {
 	}
 	return &s.rules[best]
 }
+
+// Function is the pattern's part about functions, for sections whose lines begin
+// with a plain word.
+func (p Pattern) Function() string { return p.function }

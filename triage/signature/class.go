@@ -114,14 +114,14 @@ func accessClass(e *dump.Exception, arch dump.Arch) string {
 	return class
 }
 
-// withBlame puts the module that a bugcheck is blamed on in front, unless a
-// frame names it already.
+// withBlame puts the module of the instruction at fault in front when registers
+// prove it, else the driver that the kernel named, unless a frame names it already.
 func withBlame(frames []string, bc *triage.BugCheck) []string {
 	name := ""
 	switch {
-	case bc.Blame != nil && bc.Blame.Module != nil:
-		name = rules.Module(bc.Blame.Module.Name())
-		if f := bc.Blame.Symbol.Function; f != "" {
+	case bc.Fault.Source != dump.ContextHeader && bc.Fault.At != nil && bc.Fault.At.Module != nil:
+		name = rules.Module(bc.Fault.At.Module.Name())
+		if f := bc.Fault.At.Name.Function; f != "" {
 			name += "!" + Normalize(f)
 		}
 	case bc.BrokenDriver != "":

@@ -88,7 +88,7 @@ func TestBugCheck(t *testing.T) {
 	if got := Of(inc, Options{}).Text; got != "BUGCHECK_0xD1 | ntfs!Read" {
 		t.Errorf("got %s", got)
 	}
-	inc.BugCheck.Blame = &triage.Blame{Module: s.module("evil"), Symbol: symbols.Name{Function: "Dispatch"}}
+	inc.BugCheck.Fault = triage.Fault{Source: dump.ContextParameter, At: &triage.Frame{Module: s.module("evil"), Name: symbols.Name{Function: "Dispatch"}}}
 	if got := Of(inc, Options{}).Text; got != "BUGCHECK_0xD1 | evil!Dispatch | ntfs!Read" {
 		t.Errorf("with blame: %s", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
 	"dumptriage/triage/crash"
 	"dumptriage/triage/hang"
 	"dumptriage/triage/rules"
@@ -28,9 +29,10 @@ const (
 // Verdict is all that the judges say. A part is nil where its judge has nothing
 // to say.
 type Verdict struct {
-	Kind  Kind
-	Crash *crash.Verdict
-	Hang  *hang.Verdict
+	Kind     Kind
+	Crash    *crash.Verdict
+	Hang     *hang.Verdict
+	BugCheck *bugcheck.Verdict
 	// Signature names the incident.
 	Signature *signature.Signature
 }
@@ -44,6 +46,7 @@ type Options struct {
 type Rules struct {
 	crash     *crash.Rules
 	hang      *hang.Rules
+	bugcheck  *bugcheck.Rules
 	signature *signature.Rules
 }
 
@@ -52,8 +55,8 @@ type RuleFile struct{ Name, Text string }
 
 // sections and keys are those of all judges: one file may hold rules for each.
 var (
-	sections = slices.Concat(crash.Sections, hang.Sections, signature.Sections)
-	keys     = slices.Concat(crash.Keys, hang.Keys)
+	sections = slices.Concat(crash.Sections, hang.Sections, bugcheck.Sections, signature.Sections)
+	keys     = slices.Concat(crash.Keys, hang.Keys, bugcheck.Keys)
 )
 
 // NewRules reads users' rule files, which come before the built-in rules, the
@@ -74,7 +77,11 @@ func NewRules(files ...RuleFile) (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rules{crash: crash.NewRules(user), hang: h, signature: signature.NewRules(user)}, nil
+	b, err := bugcheck.NewRules(user)
+	if err != nil {
+		return nil, err
+	}
+	return &Rules{crash: crash.NewRules(user), hang: h, bugcheck: b, signature: signature.NewRules(user)}, nil
 }
 
 // builtIn are the rules of the package's own files.
@@ -101,7 +108,7 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 	if r == nil {
 		r = builtIn()
 	}
-	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang)}
+	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang), BugCheck: bugcheck.Of(inc, r.bugcheck)}
 	v.Signature = signature.Of(inc, v.named(r))
 	v.Kind = v.kind(inc)
 	return v
@@ -125,7 +132,7 @@ func (v *Verdict) named(r *Rules) signature.Options {
 
 func (v *Verdict) kind(inc *triage.Incident) Kind {
 	switch {
-	case inc.BugCheck != nil && !inc.BugCheck.Live:
+	case inc.BugCheck != nil && !inc.BugCheck.Live && !v.BugCheck.Live:
 		return KindBugCheck
 	case inc.BugCheck != nil && !inc.LiveCompanion():
 		return KindLiveDump

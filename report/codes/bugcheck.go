@@ -1,0 +1,136 @@
+package codes
+
+import "slices"
+
+// Param is what a bugcheck's parameter means.
+type Param struct {
+	Meaning string
+	Kind    ParamKind
+}
+
+// ParamKind says how a parameter's value is to be read.
+type ParamKind string
+
+// The kinds. Values of every kind may have names of their own: see BugCheckValue.
+const (
+	KindNumber   ParamKind = ""         // nothing is known of it
+	KindAddress  ParamKind = "addr"     // of data
+	KindCode     ParamKind = "ip"       // of an instruction
+	KindStatus   ParamKind = "status"   // NTSTATUS or exception code, perhaps sign-extended
+	KindTrap     ParamKind = "trap"     // of a KTRAP_FRAME
+	KindContext  ParamKind = "cxr"      // of a CONTEXT
+	KindRecord   ParamKind = "exr"      // of an EXCEPTION_RECORD
+	KindDecimal  ParamKind = "dec"      // a count, a time or a level
+	KindValue    ParamKind = "val"      // one of a few values
+	KindSub      ParamKind = "sub"      // says what the other parameters mean
+	KindFastFail ParamKind = "fastfail" // the subcode of a fast fail
+	KindTag      ParamKind = "tag"      // a pool tag, four characters
+	KindThread   ParamKind = "thread"   // of an ETHREAD
+	KindProcess  ParamKind = "process"  // of an EPROCESS
+	KindIRP      ParamKind = "irp"      // of an IRP
+	KindDevice   ParamKind = "device"   // of a DEVICE_OBJECT
+	KindDriver   ParamKind = "driver"   // of a DRIVER_OBJECT
+	KindText     ParamKind = "text"     // of a string of bytes
+	KindUnicode  ParamKind = "unicode"  // of a UNICODE_STRING
+	KindWHEA     ParamKind = "whea"     // of a WHEA_ERROR_RECORD
+)
+
+// BugCheckClass is the kind of failure that a bugcheck stands for.
+type BugCheckClass string
+
+// The classes.
+const (
+	ClassDriver    BugCheckClass = "driver"
+	ClassMemory    BugCheckClass = "memory" // something was damaged earlier
+	ClassHardware  BugCheckClass = "hardware"
+	ClassStorage   BugCheckClass = "storage"
+	ClassProcess   BugCheckClass = "process"
+	ClassPower     BugCheckClass = "power"
+	ClassHang      BugCheckClass = "hang"
+	ClassVideo     BugCheckClass = "video"
+	ClassVerifier  BugCheckClass = "verifier"
+	ClassSecurity  BugCheckClass = "security"
+	ClassRequested BugCheckClass = "requested" // somebody asked for it
+	ClassLive      BugCheckClass = "live"      // the system went on
+	ClassOther     BugCheckClass = "other"
+)
+
+// BugCheckText is a bugcheck in plain words.
+type BugCheckText struct {
+	Class   BugCheckClass
+	Summary string   // one sentence, "" when there is none
+	Steps   []string // what would tell more
+}
+
+// BugCheckValue is what the value of a parameter means.
+type BugCheckValue struct {
+	Text       string
+	Unverified bool
+	// Params says what the parameters are when that value is given; a zero entry
+	// leaves what BugCheckParams says.
+	Params [4]Param
+}
+
+type bugCheckValueKey struct {
+	code  uint32
+	param uint8 // 0 to 3
+	value uint64
+}
+
+// withoutMinidumpBit returns the code under which the tables know a bugcheck.
+func withoutMinidumpBit(code uint32) uint32 {
+	if _, ok := slices.BinarySearch(bugCheckTable.codes, code); !ok {
+		return code &^ minidumpBit
+	}
+	return code
+}
+
+// BugCheckParams returns what the parameters of a bugcheck mean when they have
+// these values. unverified is set when that was not checked against the page of
+// the reference.
+func BugCheckParams(code uint32, values [4]uint64) (params [4]Param, unverified bool) {
+	code = withoutMinidumpBit(code)
+	params = bugCheckParams[code]
+	_, unverified = slices.BinarySearch(bugCheckUnverified, code)
+	for i := range values {
+		v, ok := bugCheckValues[bugCheckValueKey{code, uint8(i), values[i]}]
+		if !ok {
+			continue
+		}
+		unverified = unverified || v.Unverified
+		for k, p := range v.Params {
+			if p != (Param{}) {
+				params[k] = p
+			}
+		}
+	}
+	return params, unverified
+}
+
+// BugCheckValueOf returns what a value of a parameter (0 to 3) means.
+func BugCheckValueOf(code uint32, param int, value uint64) (BugCheckValue, bool) {
+	if param < 0 || param > 3 {
+		return BugCheckValue{}, false
+	}
+	v, ok := bugCheckValues[bugCheckValueKey{withoutMinidumpBit(code), uint8(param), value}]
+	return v, ok
+}
+
+// BugCheckTextOf says in plain words what a bugcheck is.
+func BugCheckTextOf(code uint32) BugCheckText {
+	if t, ok := bugCheckTexts[withoutMinidumpBit(code)]; ok {
+		return t
+	}
+	t := BugCheckText{Class: ClassOther}
+	if _, _, live := BugCheck(code); live {
+		t.Class = ClassLive
+	}
+	return t
+}
+
+// SecondaryData names a record of secondary data by its GUID, as it stands in the
+// file, and says what it holds; "" when it is not known.
+func SecondaryData(guid [16]byte) (name, holds string) {
+	d := secondaryData[guid]
+	return d[0], d[1]
+}

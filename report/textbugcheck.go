@@ -1,0 +1,239 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/report/codes"
+	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
+)
+
+// bugCheckVerdict writes the verdict on a bugcheck.
+func (t *text) bugCheckVerdict(inc *triage.Incident, v *bugcheck.Verdict, opt Options) {
+	b := inc.BugCheck
+	t.fact(opt, "", "Code", joinWith(", ", fmt.Sprintf("%s (%x)", bugCheckName(b.Code), b.Code), "class "+string(v.Class)))
+	t.bugBlame(inc, v, opt)
+	t.fact(opt, "", "Fault", t.faultWords(&b.Fault))
+	if e := b.Exception; e != nil {
+		t.fact(opt, "", "Raised", strings.TrimSpace(fmt.Sprintf("%s (%x) at %s", codes.Exception(e.Code), e.Code, t.codeAddress(inc, e.Address))))
+	}
+	t.fact(opt, "", "Drivers", driversWords(v))
+	for i := range v.Unloaded {
+		u := &v.Unloaded[i]
+		t.fact(opt, sgrYellow, "Unloaded", fmt.Sprintf("%s lies where %s had been", t.addr(u.Address), u.Module.Name()))
+	}
+	for i := range v.IRPs {
+		t.fact(opt, "", "IRP", t.irpWords(&v.IRPs[i]))
+	}
+	t.hardware(v.Hardware, opt)
+	t.fact(opt, "", "Process", joinWith(", ", inc.Process.Name, pidWords(inc)))
+	for _, s := range v.Steps {
+		t.fact(opt, sgrCyan, "Next", s)
+	}
+}
+
+func bugCheckName(code uint32) string {
+	name, _, _ := codes.BugCheck(code)
+	if name == "" {
+		return "unknown bugcheck"
+	}
+	return name
+}
+
+func pidWords(inc *triage.Incident) string {
+	if !inc.Process.HasPID || inc.Process.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("pid %d (%#x)", inc.Process.PID, inc.Process.PID)
+}
+
+func (t *text) bugBlame(inc *triage.Incident, v *bugcheck.Verdict, opt Options) {
+	b := &v.Blame
+	what := bugBlameText(b)
+	switch {
+	case b.Frame != nil:
+		what = callSite(b.Frame, t.arch) + sourceLine(b.Frame.Name.File, b.Frame.Name.Line)
+	case b.Culprit == bugcheck.CulpritNobody:
+		what = "nobody"
+	case b.Culprit == bugcheck.CulpritNone && !v.Live:
+		what = "nobody could be named"
+	}
+	t.fact(opt, sgrBold, "Blame", what)
+	if b.Culprit == bugcheck.CulpritNone {
+		return
+	}
+	where := ""
+	switch {
+	case b.Index >= 0 && b.Frame != nil && inc.Crashing >= 0:
+		where = fmt.Sprintf("frame %d", b.Index)
+	case b.Parameter >= 0:
+		where = fmt.Sprintf("parameter %d", b.Parameter+1)
+	}
+	t.fact(opt, "", "Because", joinWith(", ", stepWords[b.Step], where, confidence(b.Confidence)))
+}
+
+// faultWords says where the fault was and which registers the stack starts from.
+func (t *text) faultWords(f *triage.Fault) string {
+	at := ""
+	if f.At != nil {
+		at = callSite(f.At, t.arch)
+	}
+	from := ""
+	switch {
+	case f.TrapFrame != 0:
+		from = "registers from the trap frame that was found on the stack at " + t.addr(f.TrapFrame)
+	case f.Source == dump.ContextParameter:
+		from = fmt.Sprintf("registers from the context record of parameter %d", f.Parameter+1)
+	case f.Source == dump.ContextTrapFrame:
+		from = fmt.Sprintf("registers from the trap frame of parameter %d", f.Parameter+1)
+	case f.Missing:
+		from = fmt.Sprintf("parameter %d points to no registers that the dump holds: the stack starts at the bugcheck itself", f.Parameter+1)
+	case f.Index > 0:
+		from = fmt.Sprintf("frame %d, behind a trap", f.Index)
+	case at != "":
+		from = "the stack starts at the bugcheck itself"
+	}
+	return joinWith(", ", at, from)
+}
+
+// codeAddress writes an address with its name where it has one.
+func (t *text) codeAddress(inc *triage.Incident, va uint64) string {
+	va = t.arch.Narrow(va)
+	if m := inc.KernelSpace.Module(va); m != nil {
+		f := inc.KernelSpace.Name(va)
+		return t.addr(va) + " (" + callSite(&f, t.arch) + ")"
+	}
+	return t.addr(va)
+}
+
+const textDrivers = 8 // named in the verdict; the JSON has all
+
+func driversWords(v *bugcheck.Verdict) string {
+	var parts []string
+	for i := range v.Drivers {
+		if i == textDrivers {
+			parts = append(parts, fmt.Sprintf("and %d more", len(v.Drivers)-i))
+			break
+		}
+		d := &v.Drivers[i]
+		how := plural(d.Frames, "frame")
+		switch driverFound(d) {
+		case "scan":
+			how += " by a search"
+		case "stack":
+			how = "on the stack"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", moduleAlias(d.Module.Module), how))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *text) irpWords(r *bugcheck.IRP) string {
+	who := r.DriverName
+	if r.Driver != nil {
+		who = joinWith(", ", who, r.Driver.Name())
+	}
+	if who == "" {
+		return t.addr(r.Address) + ", the driver that has it is not in the dump"
+	}
+	minor := fmt.Sprintf("minor %d", r.Minor)
+	return joinWith(", ", t.addr(r.Address), joinWith(" ", codes.IRPMajor(r.Major), minor), "at "+who)
+}
+
+func (t *text) hardware(r *bugcheck.ErrorRecord, opt Options) {
+	if r == nil {
+		return
+	}
+	short := ""
+	if r.Truncated {
+		short = "the dump holds only a part of the record"
+	}
+	t.fact(opt, sgrBold, "Hardware", joinWith(", ", severity(r.Severity), r.Notify, short))
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		name := s.Type
+		if name == "" {
+			name = "section " + guidText(s.GUID)
+		}
+		t.fact(opt, "", "Error", joinWith(": ", name, joinWith(", ", sectionWords(s), s.FRU)))
+	}
+}
+
+// bugCheck writes the bugcheck with its parameters. v may be nil.
+func (t *text) bugCheck(inc *triage.Incident, v *bugcheck.Verdict) {
+	b := inc.BugCheck
+	if b == nil {
+		return
+	}
+	live := ""
+	if b.Live || v != nil && v.Live {
+		live = ", a live dump: the system went on"
+	}
+	raw := ""
+	if b.Raw != b.Code {
+		raw = fmt.Sprintf(", raw %x", b.Raw)
+	}
+	t.line(sgrBold+sgrRed, "Bugcheck: %s (%x%s)%s", bugCheckName(b.Code), b.Code, raw, live)
+	if b.Live && b.Parameters == [4]uint64{} {
+		return // whoever asked for a live dump passed none
+	}
+	values := b.Parameters
+	for i := range values {
+		values[i] = t.arch.Narrow(values[i])
+	}
+	params, unverified := codes.BugCheckParams(b.Code, values)
+	for i, p := range params {
+		meaning := p.Meaning
+		if meaning != "" && unverified {
+			meaning += " (unverified)"
+		}
+		t.line("", "Arg%d: %s", i+1, clean(joinWith(", ", hexFor(t.arch).addr(values[i])[2:], meaning, t.parameterWords(v, i))))
+	}
+	if b.BrokenDriver != "" {
+		t.line("", "Driver:  %s (named by the kernel itself)", clean(b.BrokenDriver))
+	}
+}
+
+// parameterWords says what a parameter's value stands for.
+func (t *text) parameterWords(v *bugcheck.Verdict, i int) string {
+	if v == nil {
+		return ""
+	}
+	p := &v.Parameters[i]
+	switch {
+	case p.Missing:
+		return "which is not in the dump"
+	case p.Frame != nil:
+		return callSite(p.Frame, t.arch)
+	case p.Name != "":
+		return p.Name
+	case p.Kind == codes.KindDecimal && p.Value > 9:
+		return fmt.Sprintf("%d", p.Value)
+	}
+	return ""
+}
+
+// secondaryData names what bugcheck callbacks added to the dump.
+func (t *text) secondaryData(v *bugcheck.Verdict) {
+	if v == nil || len(v.Blobs) == 0 {
+		return
+	}
+	var names []string
+	unknown := 0
+	for _, b := range v.Blobs {
+		switch {
+		case b.Name == "":
+			unknown++
+		case !slices.Contains(names, b.Name):
+			names = append(names, b.Name)
+		}
+	}
+	if unknown > 0 {
+		names = append(names, plural(unknown, "record")+" of drivers' own")
+	}
+	t.line("", "")
+	t.line("", "Secondary data: %s", strings.Join(names, ", "))
+}

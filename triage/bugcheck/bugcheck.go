@@ -1,0 +1,145 @@
+// Package bugcheck says what a kernel dump's bugcheck means: its code and
+// parameters, where the fault was, which driver is to blame and how surely, and
+// what hardware and power records in the dump tell.
+//
+// Names and meanings are tables of package codes, restated from the public Bug
+// Check Code Reference; who is never to blame and how far each step of the ladder
+// is trusted is data too, in blame.rules. Layouts of kernel objects are those of
+// the public symbols, of error records those of the UEFI specification, appendix N,
+// and of the public ntddk.h. Parameters and all that they lead to come from the
+// dump and are trusted no further than the bytes that were read: a pointer that
+// leads nowhere is said to, and nothing is followed in a loop.
+package bugcheck
+
+import (
+	"slices"
+
+	"dumptriage/dump"
+	"dumptriage/report/codes"
+	"dumptriage/triage"
+)
+
+// Verdict is what a bugcheck means. Nothing in it is text for people but names and
+// the tables' own words.
+type Verdict struct {
+	Code       uint32
+	Name       string // "" when the code is not public
+	Live       bool   // the system went on: a live dump, or a code that marks such dumps only
+	Class      codes.BugCheckClass
+	Summary    string // one sentence, "" when the tables have none
+	Steps      []string
+	Unverified bool // what the parameters mean was not checked against the reference
+	Parameters [4]Parameter
+	// Sub is the parameter (0 to 3) whose value says what the others mean, -1 none.
+	Sub int
+
+	Blame    Blame
+	Drivers  []DriverOnStack // of the fault's stack, innermost first
+	Unloaded []UnloadedHit
+
+	Hardware *ErrorRecord // of 0x124, nil when the dump does not hold it
+	IRPs     []IRP        // that parameters point to
+	Blobs    []Blob
+}
+
+// Parameter is one parameter of a bugcheck.
+type Parameter struct {
+	Value   uint64
+	Meaning string // "" when nothing is known
+	Kind    codes.ParamKind
+	Name    string        // of the value or of what it points to: a status, a driver, a process, a text
+	Frame   *triage.Frame // what an address names, nil when it is in no module
+	Missing bool          // it must point to something, and the dump holds nothing there
+}
+
+// Blob is a record of secondary data.
+type Blob struct {
+	GUID        [16]byte
+	Name, Holds string // "" when the GUID is not known
+	Size        int64
+}
+
+// UnloadedHit says that an address lies where a driver had been.
+type UnloadedHit struct {
+	Module    *dump.Module
+	Address   uint64
+	Parameter int // that holds the address, -1 when it is the frame's
+	Frame     int // in the thread's kernel half, -1
+}
+
+// judge gathers a verdict.
+type judge struct {
+	inc    *triage.Incident
+	bc     *triage.BugCheck
+	view   *triage.View
+	rules  *Rules
+	frames []triage.Frame // of the crashing thread's kernel half
+	v      *Verdict
+}
+
+// Of judges the bugcheck of an incident; nil when it has none. Nil rules are the
+// built-in ones.
+func Of(inc *triage.Incident, r *Rules) *Verdict {
+	if inc.BugCheck == nil {
+		return nil
+	}
+	if r == nil {
+		r = builtIn()
+	}
+	j := &judge{inc: inc, bc: inc.BugCheck, view: inc.KernelSpace, rules: r, v: &Verdict{Code: inc.BugCheck.Code, Sub: -1}}
+	if i := inc.Crashing; i >= 0 && i < len(inc.Threads) && inc.Threads[i].Kernel != nil {
+		j.frames = inc.Threads[i].Kernel.Frames
+	}
+	j.v.Name, _, j.v.Live = codes.BugCheck(j.bc.Code)
+	j.v.Live = j.v.Live || j.bc.Live
+	text := codes.BugCheckTextOf(j.bc.Code)
+	j.v.Class, j.v.Summary, j.v.Steps = text.Class, text.Summary, text.Steps
+	j.parameters()
+	j.objects()
+	j.unloaded()
+	j.drivers()
+	j.blame()
+	for _, b := range j.bc.Blobs {
+		name, holds := codes.SecondaryData(b.GUID)
+		j.v.Blobs = append(j.v.Blobs, Blob{b.GUID, name, holds, b.Size})
+	}
+	return j.v
+}
+
+// faultFrames are the frames from the fault outwards: all of the half when the
+// fault is not in it.
+func (j *judge) faultFrames() (frames []triage.Frame, first int) {
+	if i := j.bc.Fault.Index; i > 0 && i < len(j.frames) {
+		return j.frames[i:], i
+	}
+	return j.frames, 0
+}
+
+// unloaded collects the addresses that lie where a driver had been: wild jumps and
+// calls into drivers that are gone.
+func (j *judge) unloaded() {
+	for i := range j.v.Parameters {
+		p := &j.v.Parameters[i]
+		if p.Frame == nil && (p.Kind == codes.KindCode || p.Kind == codes.KindAddress) {
+			j.unloadedAt(p.Value, i, -1)
+		}
+	}
+	for i := range j.frames {
+		if f := &j.frames[i]; f.Module == nil && len(f.Unloaded) > 0 {
+			j.unloadedAt(f.IP, -1, i)
+		}
+	}
+}
+
+// maxUnloadedHits is more than a reader looks at.
+const maxUnloadedHits = 16
+
+func (j *judge) unloadedAt(va uint64, parameter, frame int) {
+	if len(j.v.Unloaded) == maxUnloadedHits || j.view.Module(va) != nil {
+		return
+	}
+	i := slices.IndexFunc(j.inc.Unloaded, func(m dump.Module) bool { return m.Kernel && m.Contains(va) })
+	if i >= 0 {
+		j.v.Unloaded = append(j.v.Unloaded, UnloadedHit{&j.inc.Unloaded[i], va, parameter, frame})
+	}
+}
