@@ -109,7 +109,7 @@ func ordinal(i int) *int {
 }
 
 func parameterJSON(p *bugcheck.Parameter, h hexer) ParameterJSON {
-	j := ParameterJSON{Kind: string(p.Kind), Name: p.Name, Missing: p.Missing}
+	j := ParameterJSON{Kind: string(p.Kind), Name: p.Name, Text: p.Text, Missing: p.Missing}
 	if p.Frame != nil {
 		j.Module, j.Offset, j.Symbol = frameParts(p.Frame, h)
 	}

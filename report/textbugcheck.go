@@ -208,6 +208,8 @@ func (t *text) parameterWords(v *bugcheck.Verdict, i int) string {
 		return "which is not in the dump"
 	case p.Frame != nil:
 		return callSite(p.Frame, t.arch)
+	case p.Text != "":
+		return fmt.Sprintf("%q", p.Text)
 	case p.Name != "":
 		return p.Name
 	case p.Kind == codes.KindDecimal && p.Value > 9:

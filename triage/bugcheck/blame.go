@@ -113,8 +113,14 @@ func (j *judge) blameProcess(b *Blame) bool {
 	b.Culprit = CulpritProcess
 	for i := range j.v.Parameters {
 		p := &j.v.Parameters[i]
-		if (p.Kind == codes.KindProcess || p.Kind == codes.KindText && strings.Contains(p.Name, ".")) && p.Name != "" {
-			b.Name, b.Parameter = p.Name, i
+		name := p.Name
+		if p.Kind == codes.KindText && strings.HasSuffix(strings.ToLower(p.Text), ".exe") {
+			name = p.Text
+		} else if p.Kind != codes.KindProcess {
+			continue
+		}
+		if name != "" {
+			b.Name, b.Parameter = name, i
 			return true
 		}
 	}
@@ -183,7 +189,7 @@ func (j *judge) blameParameter(b *Blame) bool {
 				return true
 			}
 		case codes.KindUnicode, codes.KindText:
-			if m := j.moduleNamed(p.Name); m != nil {
+			if m := j.moduleNamed(p.Text); m != nil {
 				b.Culprit, b.Module = CulpritDriver, m
 				return true
 			}

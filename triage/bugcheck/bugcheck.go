@@ -47,7 +47,8 @@ type Parameter struct {
 	Value   uint64
 	Meaning string // "" when nothing is known
 	Kind    codes.ParamKind
-	Name    string        // of the value or of what it points to: a status, a driver, a process, a text
+	Name    string        // of the value or of what it points to: a status, a driver, a process
+	Text    string        // that it points to
 	Frame   *triage.Frame // what an address names, nil when it is in no module
 	Missing bool          // it must point to something, and the dump holds nothing there
 }

@@ -46,9 +46,9 @@ func (j *judge) name(p *Parameter, i int) {
 	case codes.KindRecord:
 		p.Missing = !j.holds(p.Value, 1)
 	case codes.KindText:
-		p.Name, p.Missing = j.text(p.Value)
+		p.Text, p.Missing = j.text(p.Value)
 	case codes.KindUnicode:
-		p.Name, p.Missing = j.unicodeAt(p.Value)
+		p.Text, p.Missing = j.unicodeAt(p.Value)
 	case codes.KindThread, codes.KindProcess:
 		j.nameObject(p)
 	case codes.KindDevice, codes.KindDriver:
