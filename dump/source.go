@@ -258,6 +258,9 @@ type KernelThread struct {
 	Interrupted   bool   // TrapFrame is of an interrupt or exception, no system service
 	User          Registers
 	Live          bool // captured inside the thread by the live triage writer
+	// Outer are the stack segments that were left for the current one, from the
+	// inside out: by calls back into user mode, or because the stack was grown.
+	Outer []StackSegment
 	// Switched is the processor's own stack that a running thread's registers are
 	// on, nil when they are on its own.
 	Switched *ProcessorStack
@@ -278,6 +281,16 @@ type CPU struct {
 	Source    ContextSource
 	StackBase uint64 // top of the stack memory found for it, 0 unknown
 	Switched  *ProcessorStack
+}
+
+// StackSegment is a kernel stack that a thread left for another one.
+type StackSegment struct {
+	StackLimit, StackBase     uint64
+	KernelStack, InitialStack uint64
+	TrapFrame                 uint64    // of the entry from user mode, 0 none
+	User                      Registers // that it proves
+	Entry                     uint64    // KiCallUserMode, which KernelStack is a stack pointer of; 0 not known
+	Grown                     bool      // the stack was grown: no user mode in between
 }
 
 // ProcessorStack is a stack of a processor's own, on which it runs deferred

@@ -158,6 +158,7 @@ func (f *File) newThread(r *record) dump.Thread {
 	f.describeThread(&t, r)
 	f.setContext(&t, r)
 	f.setTrapFrame(kt, r, t.TEB)
+	kt.Outer = f.outerSegments(kt)
 	kt.Wait = f.threadWait(r, kt)
 	return t
 }

@@ -33,6 +33,7 @@ func threadJSON(t *triage.Thread, h hexer, limit int) ThreadJSON {
 	if t.Handler != nil {
 		j.HandlerFrames = framesJSON(t.Handler, h, limit)
 	}
+	j.Callbacks = callbacksJSON(t, h, limit)
 	j.FrameCount = len(j.Frames)
 	return j
 }

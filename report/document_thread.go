@@ -22,9 +22,20 @@ type ThreadJSON struct {
 	StartAddress   string            `json:"start_address,omitempty"`
 	Wait           *WaitJSON         `json:"wait,omitempty"`
 	Kernel         *KernelThreadJSON `json:"kernel,omitempty"`
+	Callbacks      []CallbackJSON    `json:"callbacks,omitempty" jsonschema_description:"with --callbacks: kernel stacks that the thread left to be called back into user mode, from the inside out"`
 	Managed        *ManagedThread    `json:"managed,omitempty"`
 	Truncated      bool              `json:"truncated,omitempty"`
 	ThreadsIndex   *int              `json:"threads_index,omitempty" jsonschema_description:"in crashing_thread only: index in threads"`
+}
+
+// CallbackJSON is a kernel stack that a thread left. user_ip and user_sp are of
+// the frame in frames that had entered the kernel by it.
+type CallbackJSON struct {
+	KernelFrames []FrameJSON `json:"kernel_frames,omitempty"`
+	UserIP       string      `json:"user_ip,omitempty"`
+	UserSP       string      `json:"user_sp,omitempty"`
+	Stack        *StackJSON  `json:"stack"`
+	Note         string      `json:"note,omitempty" jsonschema_description:"why there are no frames"`
 }
 
 // FrameJSON is one frame.

@@ -65,6 +65,7 @@ func (t *text) thread(inc *triage.Incident, index int) {
 		first = t.wow64Half(th, first)
 		t.half(th.User, halfOptions{first: first, noHeader: first > 0 && wide(th.Kernel, t.arch) == wide(th.User, t.arch)})
 	}
+	t.callbacks(th)
 	if th.Handler != nil && len(th.Handler.Frames) > 0 {
 		t.line(sgrCyan, "-- where the thread stood when the dump was written ------------")
 		t.half(th.Handler, halfOptions{})

@@ -29,6 +29,9 @@ type Options struct {
 	// stopped the system. AllProcesses walks every thread.
 	Process      string
 	AllProcesses bool
+	// Callbacks walks the kernel stacks too that a thread left to be called back
+	// into user mode.
+	Callbacks bool
 	// Running walks only the threads that ran on a processor of a kernel dump, of
 	// whatever process.
 	Running   bool
@@ -289,6 +292,9 @@ func (a *analysis) walkThreads() {
 		}
 		if a.kw != nil && t.KernelInfo != nil {
 			a.walkKernelHalf(t)
+			if a.opt.Callbacks {
+				a.kw.walkCallbacks(t)
+			}
 		}
 		if exc != nil && t.ID == exc.ThreadID && t.fromUserDump() && a.inc.Crashing < 0 {
 			a.inc.Crashing = i

@@ -185,9 +185,19 @@ type Thread struct {
 	KernelInfo  *dump.KernelThread
 	Stitched    bool
 	Seam        *Seam
-	KernelNote  string // why a thread of the user dump has no kernel half
+	KernelNote  string     // why a thread of the user dump has no kernel half
+	Callbacks   []Callback // of Options.Callbacks, from the inside out
 
 	kernelThread *dump.Thread // of the kernel dump, nil when there is none
+}
+
+// Callback is a kernel stack that a thread left when the kernel called it back
+// into user mode. Its kernel half leads to the user registers of the segment,
+// which are those of a frame of Thread.User.
+type Callback struct {
+	dump.StackSegment
+	Kernel *Half  // nil when it was not found
+	Note   string // why not
 }
 
 // Half is one walked half of a stack.

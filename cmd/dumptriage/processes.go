@@ -13,6 +13,8 @@ var (
 		Usage: "of a full kernel dump, the process `NAME`: a name, a process id (1234, 0x4d2), or the address of an EPROCESS"}
 	environmentFlag = &cli.BoolFlag{Name: "environment", DisableDefaultText: true, Usage: "show the environment variables too; they may hold secrets"}
 
+	callbacksFlag = &cli.BoolFlag{Name: "callbacks", DisableDefaultText: true,
+		Usage: "of a kernel dump, the kernel stacks too that threads left to be called back into user mode"}
 	allFlag = &cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "of a full kernel dump, the threads of all processes"}
 )
 

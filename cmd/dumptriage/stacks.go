@@ -22,7 +22,7 @@ func stacksCommand() *cli.Command {
 			"dump holds them, for others name their folders with --images.\n" +
 			"Of a full kernel dump: the threads of the process whose thread stopped the system, and what the processors\n" +
 			"were running; --process and --all choose others.",
-		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, threadFlag, processFlag, allFlag, uniqueFlag, framesFlag, aloneFlag, rulesFlag, hashFlag, colorFlag, quietFlag},
+		Flags:  []cli.Flag{jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, threadFlag, processFlag, allFlag, callbacksFlag, uniqueFlag, framesFlag, aloneFlag, rulesFlag, hashFlag, colorFlag, quietFlag},
 		Action: runStacks,
 	}
 }
@@ -48,6 +48,7 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 		return nil, opt, nil, err
 	}
 	topt.Process, topt.AllProcesses = c.String(processFlag.Name), c.Bool(allFlag.Name)
+	topt.Callbacks = c.Bool(callbacksFlag.Name)
 	if topt.Frames, err = frameLimit(c); err != nil {
 		return nil, opt, nil, err
 	}
