@@ -159,11 +159,17 @@ func (c *Cursor) Pointer(size int) uint64 {
 	return c.U64()
 }
 
-// Sub returns a cursor over the next n bytes and moves past them.
+// Sub returns a cursor over the next n bytes and moves past them. It is inlined, so
+// that a cursor which does not outlive its caller costs no allocation.
 func (c *Cursor) Sub(n int) *Cursor {
+	s := c.part(n)
+	return &s
+}
+
+func (c *Cursor) part(n int) Cursor {
 	base := c.FileOffset()
 	p := c.Bytes(n)
-	return &Cursor{b: p, base: base, stream: c.stream, err: c.err}
+	return Cursor{b: p, base: base, stream: c.stream, err: c.err}
 }
 
 // Count checks a count of records of at least size bytes against the bytes

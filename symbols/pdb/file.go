@@ -29,6 +29,7 @@ type File struct {
 	types    func() *typeStream
 	ids      func() *typeStream
 	structs  func() *structIndex
+	inlinees knownNames // of inlined functions, by id
 	cache    moduleCache
 	damage   damageList
 }

@@ -21,6 +21,16 @@ func (f *File) inlineeName(m *module, id uint32) string {
 		}
 		id = global
 	}
+	if name, ok := f.inlinees.get(id); ok {
+		return name
+	}
+	name := f.functionName(id)
+	f.inlinees.put(id, name)
+	return name
+}
+
+// functionName reads the name of a function of the IPI stream.
+func (f *File) functionName(id uint32) string {
 	kind, c, ok := f.ids().find(id)
 	if !ok {
 		return ""

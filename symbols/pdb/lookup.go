@@ -77,13 +77,13 @@ func (f *File) Lookup(rva uint32) (Location, bool) {
 
 // lookupModule fills in what the module that contributed the code knows.
 func (f *File) lookupModule(loc *Location, piece contribution, rva uint32) {
-	if h, ok := f.modules().header(int(piece.module)); ok {
-		loc.Module = h.name
-	}
 	m := f.module(int(piece.module))
 	if m == nil {
+		h, _ := f.modules().header(int(piece.module))
+		loc.Module = h.name
 		return
 	}
+	loc.Module = m.name
 	if p, ok := f.line(m, rva); ok {
 		loc.File, loc.Line, loc.Column = p.file, p.line, p.column
 	}

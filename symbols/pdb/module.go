@@ -10,6 +10,7 @@ import (
 // module is what a look-up needs of one object file: its symbols and lines as
 // they are in the file, and indexes of where what begins.
 type module struct {
+	name    string
 	symbols []byte // begins with the signature, as record offsets count from it
 	c13     []byte
 	code    intervals // procedures, thunks, separated code
@@ -41,12 +42,13 @@ type cachedModule struct {
 
 // module returns a module's symbols and lines, nil when there are none.
 func (f *File) module(i int) *module {
-	h, ok := f.modules().header(i)
-	if !ok || h.stream == noStream {
+	stream, ok := f.modules().stream(i)
+	if !ok || stream == noStream {
 		return nil
 	}
-	size, _ := f.msf.StreamSize(int(h.stream))
+	size, _ := f.msf.StreamSize(int(stream))
 	return f.cache.entry(i, int64(size), func() *module {
+		h, _ := f.modules().header(i)
 		m, err := f.readModule(h)
 		f.note(err)
 		return m
@@ -89,7 +91,7 @@ func (f *File) readModule(h moduleHeader) (*module, error) {
 		return nil, err
 	}
 	c := cursor.New(raw, "symbols of "+h.name, -1)
-	m := &module{symbols: c.Bytes(int(min(int64(h.symBytes), int64(len(raw)))))}
+	m := &module{name: h.name, symbols: c.Bytes(int(min(int64(h.symBytes), int64(len(raw)))))}
 	c.Skip(int(min(int64(h.c11Bytes), int64(c.Left()))))
 	m.c13 = c.Bytes(int(min(int64(h.c13Bytes), int64(c.Left()))))
 	if want := int64(h.symBytes) + int64(h.c11Bytes) + int64(h.c13Bytes); want > int64(len(raw)) {
@@ -118,6 +120,9 @@ func (f *File) indexSymbols(m *module, name string) error {
 		if !ok {
 			continue
 		}
+		if r.kind.isProc() {
+			skipScope(c, s.end)
+		}
 		rva, ok := f.sourceRVA(s.section, s.offset)
 		if !ok {
 			continue
@@ -132,6 +137,21 @@ func (f *File) indexSymbols(m *module, name string) error {
 	}
 	m.code, m.labels = sortIntervals(m.code), sortIntervals(m.labels)
 	return c.Err()
+}
+
+// skipScope moves on to the end of a procedure where its record says truly where
+// that is: what lies between, most of a module, names no code that counts.
+func skipScope(c *cursor.Cursor, end uint32) {
+	from := c.Offset()
+	if int64(end) < int64(from) || int64(end) > int64(c.Len())-4 {
+		return
+	}
+	c.Seek(int(end))
+	if n, kind := c.U16(), symbolKind(c.U16()); n < 2 || kind != symEnd && kind != symProcIDEnd {
+		c.Seek(from)
+		return
+	}
+	c.Seek(int(end))
 }
 
 // recordAt decodes the record at an offset that an index holds.

@@ -59,6 +59,19 @@ func (f *File) readModules() *moduleTable {
 	return t
 }
 
+// streamAt is where a module record has the number of the module's stream.
+const streamAt = 4 + 28 + 2
+
+// stream returns the number of a module's stream.
+func (t *moduleTable) stream(i int) (uint16, bool) {
+	if i < 0 || i >= len(t.at) {
+		return 0, false
+	}
+	c := cursor.New(t.raw, "DBI modules", -1)
+	c.Seek(int(t.at[i]) + streamAt)
+	return c.U16(), c.Err() == nil
+}
+
 // header decodes one module record.
 func (t *moduleTable) header(i int) (moduleHeader, bool) {
 	if i < 0 || i >= len(t.at) {
@@ -66,7 +79,7 @@ func (t *moduleTable) header(i int) (moduleHeader, bool) {
 	}
 	c := cursor.New(t.raw, "DBI modules", -1)
 	c.Seek(int(t.at[i]))
-	c.Skip(4 + 28 + 2)
+	c.Skip(streamAt)
 	h := moduleHeader{stream: c.U16(), symBytes: c.U32(), c11Bytes: c.U32(), c13Bytes: c.U32()}
 	c.Skip(16)
 	h.name, h.object = cstring(c), cstring(c)

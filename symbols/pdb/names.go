@@ -10,18 +10,42 @@ import (
 // stringTable is the "/names" stream: file names and frame data programs, by
 // offset. It is read through the stream, never as a whole.
 type stringTable struct {
-	s    *Stream
-	size int64
-
-	mu    sync.Mutex
-	known map[uint32]string // strings read before, at most maxKnown
+	s     *Stream
+	size  int64
+	known knownNames
 }
 
-// Bounds of the strings that are kept: how many, and how long each.
+// knownNames keeps names that were read before. Frames of a dump come from few
+// places, and their names are asked for again and again.
+type knownNames struct {
+	mu   sync.Mutex
+	list map[uint32]string
+}
+
+// Bounds of the names that are kept: how many, and how long each.
 const (
 	maxKnown      = 1 << 10
 	maxKnownBytes = 1 << 10
 )
+
+func (k *knownNames) get(id uint32) (string, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, ok := k.list[id]
+	return s, ok
+}
+
+func (k *knownNames) put(id uint32, s string) {
+	if len(s) > maxKnownBytes {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.list == nil || len(k.list) >= maxKnown {
+		k.list = map[uint32]string{}
+	}
+	k.list[id] = s
+}
 
 const (
 	namesSignature = 0xEFFEEFFE
@@ -41,7 +65,7 @@ func openStringTable(s *Stream) (*stringTable, error) {
 	if sig != namesSignature {
 		return nil, dump.Errorf(dump.BadRecord, "/names", "signature %#x is not %#x", sig, uint32(namesSignature))
 	}
-	return &stringTable{s: s, size: min(int64(size), s.size-namesHeader), known: map[uint32]string{}}, nil
+	return &stringTable{s: s, size: min(int64(size), s.size-namesHeader)}, nil
 }
 
 // at returns the string at an offset, and false when there is none.
@@ -49,17 +73,12 @@ func (t *stringTable) at(off uint32) (string, bool) {
 	if t == nil || int64(off) >= t.size {
 		return "", false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s, ok := t.known[off]; ok {
+	if s, ok := t.known.get(off); ok {
 		return s, true
 	}
 	s, ok := readCString(t.s, namesHeader+int64(off), namesHeader+t.size)
-	if ok && len(s) <= maxKnownBytes {
-		if len(t.known) >= maxKnown {
-			clear(t.known)
-		}
-		t.known[off] = s
+	if ok {
+		t.known.put(off, s)
 	}
 	return s, ok
 }

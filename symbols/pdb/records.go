@@ -97,6 +97,7 @@ type codeSymbol struct {
 	section uint16
 	offset  uint32
 	size    uint32 // 0 for a label
+	end     uint32 // of a procedure: offset of the record that ends its scope
 	parent  uint32 // separated code: offset of the function that it belongs to
 	parentS uint16 // separated code: section of that function
 	name    string
@@ -109,7 +110,9 @@ func decodeCode(r *record, withName bool) (codeSymbol, bool) {
 	c := &r.body
 	switch {
 	case r.kind.isProc():
-		c.Skip(12) // parent, end, next
+		c.U32() // parent
+		s.end = c.U32()
+		c.U32() // next
 		s.size = c.U32()
 		c.Skip(12) // debug start, debug end, type
 		s.offset, s.section = c.U32(), c.U16()

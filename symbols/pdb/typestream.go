@@ -185,12 +185,14 @@ func (t *typeStream) find(id uint32) (typeKind, *cursor.Cursor, bool) {
 		return 0, nil, false
 	}
 	c := cursor.New(b, "types", -1)
-	for at := t.index[i].id; ; at++ {
-		kind, body, ok := nextType(c)
-		if !ok || at == id {
-			return kind, body, ok
+	for at := t.index[i].id; at < id; at++ {
+		n := int(c.U16())
+		if n < 2 {
+			return 0, nil, false
 		}
+		c.Skip(n)
 	}
+	return nextType(c)
 }
 
 // chunk returns the records from one index entry to the next, and keeps some.
