@@ -10,7 +10,7 @@ const (
 	SourceProc              // a procedure, or code separated from it
 	SourceThunk             // a thunk; its name is the function's that it leads to
 	SourceTrampoline        // a jump of incremental linking, without name of its own
-	SourceLabel             // a label of code without procedure records
+	SourceLabel             // a label of code that no procedure or public symbol names
 	SourcePublic            // a public symbol at or below the address
 )
 

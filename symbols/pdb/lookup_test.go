@@ -1,6 +1,7 @@
 package pdb
 
 import (
+	"encoding/binary"
 	"reflect"
 	"slices"
 	"testing"
@@ -77,6 +78,60 @@ func TestLookupKinds(t *testing.T) {
 	}
 	if d := f.Damage(); len(d) > 0 {
 		t.Error("damage:", d)
+	}
+}
+
+// Assembler has public symbols, and labels that are places inside its functions: a
+// label names an address only where nothing else does.
+func TestLabelsComeLast(t *testing.T) {
+	label := func(at uint32, name string) []byte {
+		return symbol(0x1105, func(w *writer) { w.u32(at).u16(1).u8(0).str(name) })
+	}
+	f := openBuilt(t, image{
+		symbols:  slices.Concat(label(0x208, "alone"), label(0x310, "table"), label(0x320, "exit")),
+		publics:  []testPublic{{0x300, "compare", 2}},
+		contribs: [][2]uint32{{0x200, 0x80}, {0x300, 0x80}},
+	})
+	for _, c := range []struct {
+		rva  uint32
+		want Location
+	}{
+		{0x1210, Location{Function: "alone", FunctionRVA: 0x1208, Offset: 8, Source: SourceLabel}},
+		{0x1304, Location{Function: "compare", FunctionRVA: 0x1300, Offset: 4, Source: SourcePublic, SamePiece: true}},
+		{0x1310, Location{Function: "compare", FunctionRVA: 0x1300, Offset: 0x10, Source: SourcePublic, SamePiece: true}},
+		{0x1333, Location{Function: "compare", FunctionRVA: 0x1300, Offset: 0x33, Source: SourcePublic, SamePiece: true}},
+	} {
+		c.want.Module = "a.obj"
+		if got := lookup(t, f, c.rva); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%#x:\n got %+v\nwant %+v", c.rva, got, c.want)
+		}
+	}
+}
+
+// What an index skips inside a procedure is found all the same: its end is proved
+// by the record there. An end that is none, or lies before, is not followed.
+func TestEndsOfProcedures(t *testing.T) {
+	const signature = 4 // before the records, and offsets count it
+	var ends, last uint32
+	for at := uint32(0); at < uint32(len(everything().symbols)); {
+		r := everything().symbols[at:]
+		if last = at; ends == 0 && binary.LittleEndian.Uint16(r[2:]) == 0x0006 {
+			ends = at
+		}
+		at += uint32(binary.LittleEndian.Uint16(r)) + 2
+	}
+	for _, end := range []uint32{ends + signature, 0, 4, 8, last + signature, last + signature + 1, 0xFFFFFFFF, 0xFFFFFFFC} {
+		im := everything()
+		binary.LittleEndian.PutUint32(im.symbols[8:], end) // behind length, kind and parent
+		f := openBuilt(t, im)
+		for rva, want := range map[uint32]string{0x1101: "hot", 0x1810: "hot", 0x1141: "jump", 0x1168: "label"} {
+			if got := lookup(t, f, rva); got.Function != want {
+				t.Errorf("end %#x: %#x is %q, want %q", end, rva, got.Function, want)
+			}
+		}
+		if got := lookup(t, f, 0x1104); len(got.Inlines) != 1 {
+			t.Errorf("end %#x: %d inlined", end, len(got.Inlines))
+		}
 	}
 }
 

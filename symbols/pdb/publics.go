@@ -125,6 +125,9 @@ func (t *publicTable) name(off, size int64) string {
 // lookupPublic takes the public symbol at or below an address. It must lie in
 // the same contribution: what another object file contributed does not reach
 // here. Where the contributions do not know the address, the same section does.
+// It comes before a label, as it does for other debuggers: labels are places inside
+// a function of assembler, whose name is public. Only where the public symbol's
+// function is known to have ended the label stays.
 func (f *File) lookupPublic(loc *Location, rva uint32, piece contribution, known bool) {
 	section, offset, ok := f.sectionOf(rva)
 	if !ok {
@@ -137,7 +140,7 @@ func (f *File) lookupPublic(loc *Location, rva uint32, piece contribution, known
 		return
 	}
 	start, ok := f.sourceRVA(section, uint32(t.key(i)))
-	if !ok || known && start < piece.rva || loc.Source == SourceLabel && start < loc.FunctionRVA {
+	if !ok || known && start < piece.rva || loc.Source == SourceLabel && f.covered(piece, start) {
 		return
 	}
 	best := t.preferred(i)
@@ -145,6 +148,16 @@ func (f *File) lookupPublic(loc *Location, rva uint32, piece contribution, known
 		loc.Function, loc.FunctionRVA, loc.Size, loc.Source = t.name(t.recordOffset(best), size), start, 0, SourcePublic
 		loc.SamePiece = known
 	}
+}
+
+// covered reports whether a record tells how far the code at an address reaches.
+func (f *File) covered(piece contribution, rva uint32) bool {
+	m := f.module(int(piece.module))
+	if m == nil {
+		return false
+	}
+	_, ok := m.code.innermost(rva)
+	return ok
 }
 
 // preferred picks among the symbols at one address (folded functions, aliases)
