@@ -134,7 +134,12 @@ func (f *File) decodeEntries(u *unit, b *body) error {
 
 // entry reads one entry and makes room for its children.
 func (w *walk) entry(off uint64, a *abbrev) {
+	begin := w.c.Offset()
 	at := w.attributes(a)
+	// Attributes that fill no bytes are not bounded by those of the unit.
+	if idle := len(a.attrs) - (w.c.Offset() - begin); idle > 0 && !w.f.spend(idle) {
+		w.c.Fail(dump.Limit, "more attributes than are read")
+	}
 	in := scope{entry: none, function: none}
 	if n := len(w.stack); n > 0 {
 		in = w.stack[n-1]

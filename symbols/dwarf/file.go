@@ -9,9 +9,13 @@ import (
 )
 
 const (
-	maxDamage = 16      // errors that are kept
-	maxWeight = 1 << 20 // entries and lines of the units that are kept
-	maxPlaces = 1 << 14 // answers that are kept
+	maxDamage = 16       // errors that are kept
+	maxWeight = 1 << 20  // entries and lines of the units that are kept
+	maxPlaces = 1 << 14  // answers that are kept
+	maxHeld   = 16 << 20 // bytes of names in them
+	// maxText caps the names and paths of one answer, which may be a chain of calls
+	// that all have the longest name there is.
+	maxText = 1 << 20
 
 	// maxWork caps the records that are decoded for one file: some seconds. No
 	// real program comes near it, and one made to waste time gets no further.
@@ -54,6 +58,8 @@ type File struct {
 	symbols     []symbol
 	symbolsRead bool
 	places      map[uint32]Location
+	held        int // bytes of text in places
+	text        int // bytes of text in the answer that is being made
 	damage      []*dump.Error
 }
 
@@ -132,6 +138,21 @@ func (f *File) spend(n int) bool {
 	return f.work <= maxWork
 }
 
+// read reads a string for an answer, "" when there is none or the answer has become
+// too long; crowded tells which.
+func (f *File) read(s *section, off uint64) string {
+	if f.crowded() {
+		return ""
+	}
+	t := s.string(off)
+	if f.text += len(t); f.crowded() {
+		f.note(dump.Errorf(dump.Limit, s.name, "the names at one address have more than %d bytes", maxText))
+	}
+	return t
+}
+
+func (f *File) crowded() bool { return f.text > maxText }
+
 // most is how many records n bytes are believed to hold: what a compiler writes
 // takes more, and a few bytes of a forged file must not become much memory.
 func most(n int64) int { return int(n/4) + 4096 }
@@ -142,9 +163,11 @@ func (f *File) Lookup(rva uint32) (Location, bool) {
 	defer f.mu.Unlock()
 	loc, done := f.places[rva]
 	if !done {
+		f.text = 0
 		loc = f.lookup(rva)
-		if len(f.places) >= maxPlaces {
+		if f.held += f.text; len(f.places) >= maxPlaces || f.held > maxHeld {
 			clear(f.places)
+			f.held = f.text
 		}
 		f.places[rva] = loc
 	}

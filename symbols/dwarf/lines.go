@@ -307,7 +307,10 @@ func (f *File) fileName(unit int32, t *lineTable, file uint64) string {
 		dir = f.lineText(unit, t, t.dirs[i])
 	}
 	if !isAbsolute(dir) {
-		dir = joined(f.text(unit, f.units[unit].compDir), dir)
+		dir = joined(f.string(unit, f.units[unit].compDir), dir)
+	}
+	if f.crowded() { // part of a path would be another path
+		return ""
 	}
 	return joined(dir, name)
 }
@@ -315,9 +318,9 @@ func (f *File) fileName(unit int32, t *lineTable, file uint64) string {
 // lineText is text for a string of the line table.
 func (f *File) lineText(unit int32, t *lineTable, v value) string {
 	if v.form == formString {
-		return f.line.string(t.off + v.u)
+		return f.read(f.line, t.off+v.u)
 	}
-	return f.text(unit, v)
+	return f.string(unit, v)
 }
 
 // isAbsolute reports whether a path, of whatever system, is absolute.

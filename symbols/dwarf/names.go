@@ -1,6 +1,7 @@
 package dwarf
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -17,7 +18,7 @@ func (f *File) nameOf(unit int32, b *body, i int32) string {
 	for range maxReferences {
 		e := &b.entries[i]
 		if e.linkage.there() {
-			if s := f.text(unit, e.linkage); s != "" {
+			if s := f.string(unit, e.linkage); s != "" {
 				return s
 			}
 		}
@@ -62,7 +63,7 @@ func (f *File) follow(unit int32, b *body, ref value) (int32, *body, int32, bool
 
 // qualified puts the scopes around an entry before its name.
 func (f *File) qualified(unit int32, b *body, i int32) string {
-	parts := []string{f.text(unit, b.entries[i].name)}
+	parts := []string{f.string(unit, b.entries[i].name)}
 	for at := b.entries[i].parent; at != none && len(parts) < maxScopes; at = b.entries[at].parent {
 		e := &b.entries[at]
 		switch e.tag {
@@ -70,7 +71,7 @@ func (f *File) qualified(unit int32, b *body, i int32) string {
 		default:
 			continue
 		}
-		name := f.text(unit, e.name)
+		name := f.string(unit, e.name)
 		if name == "" {
 			name = "(anonymous class)"
 			if e.tag == tagNamespace {
@@ -79,22 +80,23 @@ func (f *File) qualified(unit int32, b *body, i int32) string {
 		}
 		parts = append(parts, name)
 	}
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
+	if f.crowded() { // a scope that was not read is not an anonymous one
+		return ""
 	}
+	slices.Reverse(parts)
 	return strings.Join(parts, "::")
 }
 
-// text resolves a string of a unit.
-func (f *File) text(unit int32, v value) string {
+// string resolves a string of a unit.
+func (f *File) string(unit int32, v value) string {
 	u := &f.units[unit]
 	switch v.form {
 	case formString: // counts from the unit
-		return f.info.string(u.off + v.u)
+		return f.read(f.info, u.off+v.u)
 	case formStrp:
-		return f.str.string(v.u)
+		return f.read(f.str, v.u)
 	case formLineStrp:
-		return f.lineStr.string(v.u)
+		return f.read(f.lineStr, v.u)
 	case formStrx:
 		off, ok := element(u.strBase, v.u, u.offsetSize())
 		if !ok {
@@ -105,7 +107,7 @@ func (f *File) text(unit int32, v value) string {
 		if c.Err() != nil {
 			return ""
 		}
-		return f.str.string(at)
+		return f.read(f.str, at)
 	}
 	return ""
 }

@@ -14,8 +14,10 @@ const (
 	// maxWhole caps the sections that are read as a whole: abbreviations, range
 	// lists and the like, which are small beside .debug_info.
 	maxWhole = 256 << 20
-	// maxUnpacked caps what a compressed section unfolds to.
+	// maxUnpacked caps what a compressed section unfolds to, and so does maxRatio:
+	// debug information shrinks to a third, a tenth at best.
 	maxUnpacked = 512 << 20
+	maxRatio    = 64
 	// maxString caps the name of one function; those of C++ templates are long.
 	maxString = 64 << 10
 )
@@ -39,7 +41,7 @@ func (im *image) openSection(name string) (*section, error) {
 	if s == nil {
 		return &section{name: "." + name}, nil
 	}
-	b, err := unpack(io.NewSectionReader(im.r, s.off, s.size))
+	b, err := unpack(io.NewSectionReader(im.r, s.off, s.size), s.size)
 	if err != nil {
 		return &section{name: s.name}, &dump.Error{Code: dump.BadRecord, Stream: s.name, Offset: s.off, Size: s.size, Msg: "cannot be unpacked", Err: err}
 	}
@@ -47,7 +49,7 @@ func (im *image) openSection(name string) (*section, error) {
 }
 
 // unpack returns what came out before an error too.
-func unpack(r io.Reader) ([]byte, error) {
+func unpack(r io.Reader, size int64) ([]byte, error) {
 	var head [12]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
@@ -56,8 +58,8 @@ func unpack(r io.Reader) ([]byte, error) {
 		return nil, dump.Errorf(dump.BadRecord, "", "does not begin with ZLIB")
 	}
 	claimed := binary.BigEndian.Uint64(head[4:])
-	if claimed > maxUnpacked {
-		return nil, dump.Errorf(dump.Limit, "", "unfolds to %d bytes", claimed)
+	if claimed > maxUnpacked || claimed > uint64(size)*maxRatio {
+		return nil, dump.Errorf(dump.Limit, "", "%d bytes claim to unfold to %d", size, claimed)
 	}
 	z, err := zlib.NewReader(r)
 	if err != nil {
