@@ -1,7 +1,10 @@
 package kdump
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math/rand"
+	"strings"
 	"testing"
 
 	"dumptriage/fixtures/machine"
@@ -44,4 +47,46 @@ func TestWaitsOfDamagedDumps(t *testing.T) {
 		}
 		f.Damage()
 	}
+}
+
+// FuzzWaits changes one word of a machine's kernel memory.
+func FuzzWaits(f *testing.F) {
+	m := machine.Build(machine.Windows22H2)
+	file := m.Dump(machine.BitmapKernel)
+	p := m.Processes[2]
+	for _, th := range p.Threads {
+		f.Add(th.ETHREAD+0xd0, th.ETHREAD+0x140)  // WaitBlockList
+		f.Add(th.ETHREAD+0x160, th.ETHREAD)       // a wait block's object
+		f.Add(th.ETHREAD+0x4b0, th.ETHREAD+0x4b0) // IrpList
+		f.Add(th.ETHREAD+0x530, p.EPROCESS)       // AlpcMessage
+		f.Add(th.InitialStack+0x28, th.InitialStack)
+	}
+	f.Add(p.EPROCESS+0x570, p.EPROCESS) // ObjectTable
+	f.Add(m.NT.Base+0xcfd700, m.NT.Base)
+	f.Add(m.NT.Base+0xc16980, m.NT.Base+0xc16980)
+	f.Fuzz(func(t *testing.T, va, value uint64) {
+		clean := openBytes(t, file)
+		off, perr := clean.full.system.page(va)
+		if perr != nil || va&0xfff > 0xff8 {
+			return
+		}
+		at := off + int64(va&0xfff)
+		was := binary.LittleEndian.Uint64(file[at:])
+		defer binary.LittleEndian.PutUint64(file[at:], was)
+		binary.LittleEndian.PutUint64(file[at:], value)
+		d, err := Open(bytes.NewReader(file), int64(len(file)), "fuzz")
+		if err != nil {
+			return
+		}
+		d.Threads()
+		d.CPUs()
+		for i := range d.Processes() {
+			d.View(&d.Processes()[i]).Handles()
+		}
+		for _, e := range d.Damage() {
+			if strings.Contains(e.Error(), "%!") {
+				t.Error(e)
+			}
+		}
+	})
 }
