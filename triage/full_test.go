@@ -180,6 +180,9 @@ func TestFullPair(t *testing.T) {
 	if !th.Stitched {
 		t.Errorf("not stitched: %+v", th.Seam)
 	}
+	if !kernel.Holds(0x5a8) || kernel.Holds(0x7777) || user.user(t).Holds(0x5a8) {
+		t.Error("the kernel dump alone holds process 0x5a8, and none 0x7777")
+	}
 	stranger := &fake{process: dump.Process{PID: 0x7777, HasPID: true}}
 	if _, err := Analyze(stranger.user(t), kernel, "given", Options{}); err == nil {
 		t.Error("a process that the system does not have was paired")

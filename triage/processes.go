@@ -109,6 +109,12 @@ func (d *Dump) processByID(pid uint32) *dump.Process {
 	return nil
 }
 
+// Holds reports whether a dump of a whole system has a process with that id; it
+// is false for all others.
+func (d *Dump) Holds(pid uint32) bool {
+	return d.wholeSystem() != nil && d.processByID(pid) != nil
+}
+
 // chooseProcess decides which processes of a full kernel dump the incident is
 // about: those that the options name, in a pair that of the user dump, else the
 // one whose thread stopped the system.

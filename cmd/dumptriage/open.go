@@ -132,9 +132,13 @@ func (o *opened) addCompanion(c *cli.Context) {
 	d.Close()
 }
 
-// sameProcess is false when the process ids of two dumps are known to differ.
+// sameProcess is false when the process ids of two dumps are known to differ. A
+// dump of a whole system holds many.
 func sameProcess(a, b *triage.Dump) bool {
 	ap, bp := a.Process(), b.Process()
+	if ap.HasPID && b.Holds(ap.PID) || bp.HasPID && a.Holds(bp.PID) {
+		return true
+	}
 	return !ap.HasPID || !bp.HasPID || ap.PID == bp.PID
 }
 
