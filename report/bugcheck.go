@@ -65,7 +65,7 @@ func bugCheckJSON(b *triage.BugCheck, v *bugcheck.Verdict, h hexer, arch dump.Ar
 func (j *BugCheckJSON) stackParts(v *bugcheck.Verdict, h hexer) {
 	for i := range v.Drivers {
 		d := &v.Drivers[i]
-		j.Drivers = append(j.Drivers, DriverOnStackJSON{d.Module.Name(), d.Frames, index(d.First), h.addr(d.Address), driverFound(d), d.CallChecked})
+		j.Drivers = append(j.Drivers, DriverOnStackJSON{d.Module.Name(), d.Frames, index(d.First), h.addr(d.Address), driverFound(d), d.Frames == 0 && d.AfterCall == bugcheck.CallFound})
 	}
 	for i := range v.Unloaded {
 		u := &v.Unloaded[i]

@@ -173,29 +173,40 @@ func scanned(f *triage.Frame) bool {
 }
 
 // blameParameter takes a driver that a parameter leads to: an instruction's address,
-// a device, driver or IRP, a driver's name.
+// an IRP's driver, a driver's name or object, a device. Who has an IRP comes before
+// whose device it was sent to: that is a bus driver's.
 func (j *judge) blameParameter(b *Blame) bool {
-	for i := range j.v.Parameters {
-		p := &j.v.Parameters[i]
-		b.Parameter = i
-		switch p.Kind {
-		case codes.KindCode:
-			if p.Frame != nil && j.blameAt(b, p.Frame) {
-				return true
-			}
-		case codes.KindDevice, codes.KindDriver, codes.KindIRP:
-			if m := j.driverOfParameter(i); m != nil && j.rules.role(rules.Module(m.Name()), "") == roleDriver {
-				b.Culprit, b.Module = CulpritDriver, m
-				return true
-			}
-		case codes.KindUnicode, codes.KindText:
-			if m := j.moduleNamed(p.Text); m != nil {
-				b.Culprit, b.Module = CulpritDriver, m
+	for _, kinds := range [][]codes.ParamKind{{codes.KindCode}, {codes.KindIRP}, {codes.KindDriver}, {codes.KindUnicode, codes.KindText}, {codes.KindDevice}} {
+		for i := range j.v.Parameters {
+			if slices.Contains(kinds, j.v.Parameters[i].Kind) && j.blameOne(b, i) {
+				b.Parameter = i
 				return true
 			}
 		}
 	}
 	return j.blameObjectName(b)
+}
+
+// blameOne takes the driver that one parameter leads to.
+func (j *judge) blameOne(b *Blame, i int) bool {
+	p := &j.v.Parameters[i]
+	var m *triage.Module
+	switch p.Kind {
+	case codes.KindCode:
+		return p.Frame != nil && j.blameAt(b, p.Frame)
+	case codes.KindUnicode, codes.KindText:
+		m = j.moduleNamed(p.Text)
+	default:
+		m = j.driverOfParameter(i)
+	}
+	if m == nil || j.rules.role(rules.Module(m.Name()), "") == roleKernel {
+		return false
+	}
+	b.Culprit, b.Module = CulpritDriver, m
+	if j.rules.role(rules.Module(m.Name()), "") == roleFramework {
+		b.Confidence = least(b.Confidence, "medium")
+	}
+	return true
 }
 
 // blameObjectName takes the driver of an IRP or device whose object has a name and
@@ -240,13 +251,15 @@ func (j *judge) blameFrame(b *Blame, byScan bool) bool {
 }
 
 // blameScanned takes the innermost driver that the search of the stack found beyond
-// the frames.
+// the frames: one with a call before its address, else one whose code is not at hand.
 func (j *judge) blameScanned(b *Blame) bool {
-	for i := range j.v.Drivers {
-		d := &j.v.Drivers[i]
-		if d.Frames == 0 && d.CallChecked && j.rules.role(rules.Module(d.Module.Name()), "") == roleDriver {
-			b.Culprit, b.Module, b.Address = CulpritDriver, d.Module, d.Address
-			return true
+	for _, call := range []CallState{CallFound, NotKnown} {
+		for i := range j.v.Drivers {
+			d := &j.v.Drivers[i]
+			if d.Frames == 0 && d.AfterCall == call && !d.Framework {
+				b.Culprit, b.Module, b.Address = CulpritDriver, d.Module, d.Address
+				return true
+			}
 		}
 	}
 	return false

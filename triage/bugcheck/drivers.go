@@ -13,11 +13,21 @@ type DriverOnStack struct {
 	Frames  int    // that the walk found, 0 when only the search of the stack did
 	First   int    // index of the first of them in the thread's kernel half, -1
 	Scanned bool   // none of its frames was found by unwinding
-	// CallChecked is set, where only the search found it, when the bytes before the
-	// address are a call.
-	CallChecked bool
-	Framework   bool // it carries other drivers' work
+	// AfterCall, where only the search found it, tells whether a call stands before
+	// the address.
+	AfterCall CallState
+	Framework bool // it carries other drivers' work
 }
+
+// CallState tells whether a call stands before an address.
+type CallState uint8
+
+// The states, the most convincing last.
+const (
+	NoCall    CallState = iota // the bytes are none
+	NotKnown                   // there are no bytes
+	CallFound                  // the address is one to return to
+)
 
 // maxDrivers bounds the list; a stack has rarely more than ten.
 const maxDrivers = 32
@@ -86,16 +96,16 @@ func (j *judge) searchStack() {
 			continue
 		}
 		if d := j.driver(m); d != nil && d.Frames == 0 {
-			if called := j.afterCall(m, va); d.Address == 0 || called && !d.CallChecked {
-				d.Address, d.Scanned, d.CallChecked = va, true, called
+			if call := j.afterCall(m, va); d.Address == 0 || call > d.AfterCall {
+				d.Address, d.Scanned, d.AfterCall = va, true, call
 			}
 		}
 	}
 }
 
-// afterCall reports whether the bytes before va are a call, where they are known.
-// No image is looked for that no stack needed.
-func (j *judge) afterCall(m *triage.Module, va uint64) bool {
+// afterCall tells whether the bytes before va are a call. No image is looked for
+// that no stack needed.
+func (j *judge) afterCall(m *triage.Module, va uint64) CallState {
 	const most = 7 // of a call through memory: FF /2 with a SIB byte and a 32-bit displacement
 	b := j.read(va-most, most)
 	if len(b) < most && m.UsedInStack {
@@ -103,15 +113,15 @@ func (j *judge) afterCall(m *triage.Module, va uint64) bool {
 		b = b[:j.view.Code(b, va-most)]
 	}
 	if len(b) < most {
-		return false
+		return NotKnown
 	}
 	if b[most-5] == 0xe8 {
-		return true
+		return CallFound
 	}
 	for n := 2; n <= most; n++ {
 		if b[most-n] == 0xff && b[most-n+1]>>3&7 == 2 {
-			return true
+			return CallFound
 		}
 	}
-	return false
+	return NoCall
 }

@@ -1,0 +1,199 @@
+package bugcheck_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dumptriage/dump"
+	"dumptriage/fixtures"
+	"dumptriage/internal/input"
+	"dumptriage/report/codes"
+	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
+)
+
+func openBytes(t *testing.T, name string, b []byte) *triage.Dump {
+	t.Helper()
+	f, err := input.New(bytes.NewReader(b), int64(len(b)), name, input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := triage.OpenInput(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// judge analyses a dump and judges its bugcheck.
+func judge(t *testing.T, d *triage.Dump, opt triage.Options) (*triage.Incident, *bugcheck.Verdict) {
+	t.Helper()
+	opt.NotBeside = true
+	inc, err := triage.Analyze(nil, d, "", opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { inc.Close() })
+	return inc, bugcheck.Of(inc, nil)
+}
+
+func images(t *testing.T, d *fixtures.BugCheckDump) triage.Options {
+	t.Helper()
+	dir := t.TempDir()
+	for name, b := range map[string][]byte{"ntoskrnl.exe": d.NT, "faulty.sys": d.Driver} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return triage.Options{Images: []string{dir}}
+}
+
+// want is what a scene of fixtures.BugCheckScenes must be judged to be.
+type want struct {
+	class      codes.BugCheckClass
+	culprit    bugcheck.Culprit
+	name       string // that is blamed
+	step       string
+	confidence string
+	parameter  string // name or text of the parameter that tells most: "2 text"
+	missing    string // parameters, such as "34", that lead nowhere
+}
+
+var wants = map[string]want{
+	// faulty.sys faults; parameter 4 or 3 is the address of its instruction.
+	"irql":       {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "3 write", ""},
+	"page_fault": {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "2 read", ""},
+	// The kernel faults, called by faulty.sys: the first driver from there.
+	"irql_kernel": {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "3 execute", ""},
+	// The CONTEXT and EXCEPTION_RECORD are in the dump, and are not.
+	"thread_exception":     {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "1 EXCEPTION_ACCESS_VIOLATION", ""},
+	"thread_exception_bad": {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "1 EXCEPTION_ACCESS_VIOLATION", "34"},
+	"service_exception":    {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "1 EXCEPTION_ACCESS_VIOLATION", ""},
+	// Lists are corrupted before they are found to be: never sure.
+	"security_check": {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "context", "medium", "1 FAST_FAIL_CORRUPT_LIST_ENTRY", ""},
+	// The IRP's current location is at a device of faulty.sys.
+	"power":     {codes.ClassPower, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", `2 \Driver\faulty`, ""},
+	"power_bad": {codes.ClassPower, bugcheck.CulpritKernel, "ntoskrnl.exe", "kernel", "low", "1 a device object blocks a power IRP for too long", "24"},
+	// Hardware is to blame, whoever is on the stack.
+	"hardware":     {codes.ClassHardware, bugcheck.CulpritHardware, "", "hardware", "high", "1 machine check", ""},
+	"hardware_bad": {codes.ClassHardware, bugcheck.CulpritHardware, "", "hardware", "high", "1 PCI Express error", "2"},
+	"dpc":          {codes.ClassHang, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 one DPC or ISR took longer than it may", ""},
+	"process_died": {codes.ClassProcess, bugcheck.CulpritProcess, "System", "process", "medium", "1 System", ""},
+	"object_died":  {codes.ClassProcess, bugcheck.CulpritProcess, "csrss.exe", "process", "medium", "3 csrss.exe", "2"},
+	// Memory that something damaged earlier: who stumbled over it is hardly to blame.
+	"memory":     {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "low", "1 a page table entry is corrupt", ""},
+	"pool":       {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "3 File", ""},
+	"manual":     {codes.ClassRequested, bugcheck.CulpritNobody, "", "requested", "high", "1 ", ""},
+	"video":      {codes.ClassVideo, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "3 STATUS_INSUFFICIENT_RESOURCES", ""},
+	"unloaded":   {codes.ClassDriver, bugcheck.CulpritDriver, "dump_stornvm", "unloaded", "medium", "2 execute", ""},
+	"video_live": {codes.ClassLive, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "1 ", ""},
+	"verifier":   {codes.ClassVerifier, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "2 faulty.sys", ""},
+	"unknown":    {codes.ClassOther, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 ", ""},
+	"hostile":    {codes.ClassPower, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 a device object blocks a power IRP for too long", "24"},
+}
+
+func TestScenes(t *testing.T) {
+	scenes := fixtures.BugCheckScenes()
+	if len(scenes) != len(wants) {
+		t.Errorf("%d scenes, %d judged", len(scenes), len(wants))
+	}
+	for name, d := range scenes {
+		w, ok := wants[name]
+		if !ok {
+			t.Errorf("nothing is said of %s", name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			_, v := judge(t, openBytes(t, name+".dmp", d.Dump), images(t, d))
+			check(t, v, w)
+		})
+		// Small dumps mostly come alone. What is to blame must not depend on images where
+		// registers or parameters say it.
+		t.Run(name+" without images", func(t *testing.T) {
+			_, v := judge(t, openBytes(t, name+".dmp", d.Dump), triage.Options{})
+			if w.step == "frame" { // nothing but a search finds the driver
+				w.step, w.confidence = "scan", "low"
+			}
+			check(t, v, w)
+		})
+	}
+}
+
+func check(t *testing.T, v *bugcheck.Verdict, w want) {
+	t.Helper()
+	b := &v.Blame
+	if v.Class != w.class || b.Culprit != w.culprit || b.Name != w.name || b.Step != w.step || b.Confidence != w.confidence {
+		t.Errorf("class %s, blames %s %q by %s, confidence %s;\nwant %+v", v.Class, b.Culprit, b.Name, b.Step, b.Confidence, w)
+	}
+	i, name, _ := strings.Cut(w.parameter, " ")
+	if p := v.Parameters[i[0]-'1']; p.Name+p.Text != name {
+		t.Errorf("parameter %s is %q, want %q", i, p.Name+p.Text, name)
+	}
+	missing := ""
+	for i, p := range v.Parameters {
+		if p.Missing {
+			missing += string(rune('1' + i))
+		}
+	}
+	if missing != w.missing {
+		t.Errorf("parameters %q lead nowhere, want %q", missing, w.missing)
+	}
+}
+
+// The walk starts at the fault wherever its registers are, and says where that was.
+func TestFault(t *testing.T) {
+	scenes := fixtures.BugCheckScenes()
+	pc := scenes["irql"].Walk[3].PC
+	for name, want := range map[string]struct {
+		source    dump.ContextSource
+		parameter int
+		missing   bool
+		index     int
+	}{
+		"irql":                 {dump.ContextHeader, 3, false, 3}, // by unwinding through the trap
+		"thread_exception":     {dump.ContextParameter, 3, false, 0},
+		"thread_exception_bad": {dump.ContextHeader, 3, true, 3},
+		"service_exception":    {dump.ContextParameter, 2, false, 0},
+		"security_check":       {dump.ContextTrapFrame, 1, false, 0},
+	} {
+		d := scenes[name]
+		inc, _ := judge(t, openBytes(t, name, d.Dump), images(t, d))
+		f, th := inc.BugCheck.Fault, &inc.Threads[inc.Crashing]
+		if f.Source != want.source || f.Parameter != want.parameter || f.Missing != want.missing || f.Index != want.index || f.At == nil || f.At.IP != pc {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if got := th.Kernel.Frames[want.index].IP; got != pc {
+			t.Errorf("%s: the fault's frame is at %#x, want %#x", name, got, pc)
+		}
+		if (th.Handler != nil) != (want.index == 0) {
+			t.Errorf("%s: the bugcheck's own frames: %+v", name, th.Handler)
+		}
+		if h := th.Handler; h != nil && (len(h.Frames) != 3 || h.Frames[0].Name.Function != "KeBugCheckEx") {
+			t.Errorf("%s: the bugcheck's own frames: %+v", name, h.Frames)
+		}
+	}
+}
+
+func TestPowerIRP(t *testing.T) {
+	d := fixtures.BugCheckScenes()["power"]
+	_, v := judge(t, openBytes(t, "power", d.Dump), images(t, d))
+	if len(v.IRPs) != 1 {
+		t.Fatalf("%+v", v.IRPs)
+	}
+	irp := &v.IRPs[0]
+	if codes.IRPMajor(irp.Major) != "IRP_MJ_POWER" || irp.Minor != 2 || irp.DriverName != `\Driver\faulty` || irp.Driver == nil || irp.Driver.Name() != "faulty.sys" || irp.Parameter != 3 {
+		t.Errorf("%+v", irp)
+	}
+}
+
+func TestDrivers(t *testing.T) {
+	d := fixtures.BugCheckScenes()["irql"]
+	_, v := judge(t, openBytes(t, "irql", d.Dump), images(t, d))
+	if len(v.Drivers) != 1 || v.Drivers[0].Module.Name() != "faulty.sys" || v.Drivers[0].Frames != 2 || v.Drivers[0].First != 3 || v.Drivers[0].Scanned {
+		t.Errorf("%+v", v.Drivers)
+	}
+}
