@@ -18,7 +18,7 @@ type SymbolFileJSON struct {
 	Name    string   `json:"name"`
 	Key     string   `json:"key,omitempty" jsonschema_description:"folder of a symbol store"`
 	URLPath string   `json:"url_path,omitempty" jsonschema_description:"below a symbol server's address; absent when the name is not one that may be asked for"`
-	State   string   `json:"state" jsonschema:"enum=found,enum=in_dump,enum=missing,enum=mismatch"`
+	State   string   `json:"state" jsonschema:"enum=found,enum=in_dump,enum=in_image,enum=missing,enum=mismatch"`
 	Path    string   `json:"path,omitempty" jsonschema_description:"where it was found"`
 	Tried   []string `json:"tried,omitempty" jsonschema_description:"places, in the order they were tried, with what came of it"`
 	Reason  string   `json:"reason,omitempty" jsonschema_description:"why a file was refused"`
@@ -48,6 +48,8 @@ func needState(n *symbols.Need) string {
 		return "in_dump"
 	case n.Mismatch:
 		return "mismatch"
+	case n.InImage:
+		return "in_image"
 	case n.File != "":
 		return "found"
 	}
@@ -104,7 +106,7 @@ func (t *text) symbolTable(needs []symbols.Need) {
 			if n.Key.Check() == nil {
 				path = clean(n.Key.URLPath())
 			}
-			add(clean(moduleAlias(n.Module)), string(n.Kind), needState(n), path, clean(n.File))
+			add(clean(moduleAlias(n.Module)), string(n.Kind), needState(n), path, foundAt(n))
 		}
 	})
 	t.line("", "%s needed, %d found, %d missing", plural(len(needs), "file"), found, len(needs)-found)
@@ -114,6 +116,14 @@ func (t *text) symbolTable(needs []symbols.Need) {
 		}
 	}
 	t.places(needs)
+}
+
+// foundAt is where a need was met.
+func foundAt(n *symbols.Need) string {
+	if n.InImage {
+		return "inside the image"
+	}
+	return clean(n.File)
 }
 
 // places names, once each, where files were looked for in vain.

@@ -19,6 +19,7 @@ func needs() []symbols.Need {
 		{Module: m, Kind: symbols.NeedImage, Key: symbols.FileKey{Dir: "app.exe", ID: "000000011000", Name: "app.exe"}, InDump: true},
 		{Module: m, Kind: symbols.NeedDebug, Key: symbols.FileKey{Dir: "app.pdb", ID: "AB1", Name: "app.pdb"}, Reason: "is another build", Mismatch: true,
 			Attempts: []symbols.Attempt{{Place: "/s"}, {Place: "https://h", Path: "https://h/app.pdb/AB1/app.pdb", Result: "not found"}, {Place: "https://h", Path: "https://h/app.pdb/AB1/app.pd_", Result: "not found"}}},
+		{Module: m, Kind: symbols.NeedDebug, Key: symbols.FileKey{Dir: "app.exe", Name: "app.exe"}, File: "/bin/app.exe", InImage: true},
 		{Module: evil, Kind: symbols.NeedImage, Key: symbols.FileKey{Dir: "a\x1b[31m:b", Name: "a\x1b[31m:b"}},
 	}
 }
@@ -29,7 +30,7 @@ func TestSymbolList(t *testing.T) {
 	if err := ListText(&text, l, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"in_dump", "mismatch", "3 files needed, 1 found, 2 missing", "app.pdb: is another build", "Tried: /s\nTried: https://h (not found)\n"} {
+	for _, want := range []string{"in_dump", "mismatch", "4 files needed, 2 found, 2 missing", "in_image  app.exe                       inside the image\n", "app.pdb: is another build", "Tried: /s\nTried: https://h (not found)\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}
@@ -41,7 +42,7 @@ func TestSymbolList(t *testing.T) {
 		t.Fatal(err)
 	}
 	validate(t, js.Bytes())
-	for _, want := range []string{`"url_path":"app.pdb/AB1/app.pdb","state":"mismatch","tried":["/s","https://h/app.pdb/AB1/app.pdb (not found)","https://h/app.pdb/AB1/app.pd_ (not found)"]`} {
+	for _, want := range []string{`"state":"in_image","path":"/bin/app.exe"`, `"url_path":"app.pdb/AB1/app.pdb","state":"mismatch","tried":["/s","https://h/app.pdb/AB1/app.pdb (not found)","https://h/app.pdb/AB1/app.pd_ (not found)"]`} {
 		if !strings.Contains(js.String(), want) {
 			t.Errorf("the JSON lacks %s:\n%s", want, js.String())
 		}

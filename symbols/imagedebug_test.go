@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dumptriage/dump"
 	"dumptriage/pdata"
 )
 
@@ -95,6 +96,57 @@ func TestImageDebugNames(t *testing.T) {
 	for short, full := range map[string]string{"app::Job::run": "app::Job::run(int)", "app::(anonymous namespace)::Local::go": "", "app::twice<int>": "int app::twice<int>(int)", "start": ""} {
 		if f, ok := got[short]; !ok || f != full {
 			t.Errorf("%q: %q, want %q; have %v", short, f, full, got)
+		}
+	}
+}
+
+// A module's need of symbols is met by DWARF in its image or split off it, not by a
+// symbol table alone. None of the images names a PDB.
+func TestNeedsOfDWARF(t *testing.T) {
+	for _, tc := range []struct {
+		image   string
+		with    []string
+		file    string // "" when there is no need
+		inImage bool
+	}{
+		{"gcc-5.exe", nil, "gcc-5.exe", true},
+		{"linked.exe", []string{"gcc-5.debug"}, "gcc-5.debug", false},
+		{"linked.exe", nil, "", false},
+		{"names.exe", nil, "", false},
+	} {
+		files := map[string][]byte{}
+		for _, name := range append([]string{tc.image}, tc.with...) {
+			b, err := os.ReadFile(filepath.Join("dwarf", "testdata", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = b
+		}
+		dir := tree(t, files)
+		im, err := pdata.OpenFile(bytes.NewReader(files[tc.image]), int64(len(files[tc.image])), tc.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := im.Identity()
+		m := &dump.Module{Path: tc.image, Size: uint64(id.SizeOfImage), TimeDateStamp: id.TimeDateStamp}
+		path, err := ParsePath(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewPathStore(path, StoreOptions{})
+		needs := s.Needs(m, nil)
+		s.Close()
+		if len(needs) == 0 || needs[0].File != filepath.Join(dir, tc.image) {
+			t.Fatalf("%s: %+v", tc.image, needs)
+		}
+		if tc.file == "" {
+			if len(needs) != 1 {
+				t.Errorf("%s: %+v", tc.image, needs)
+			}
+			continue
+		}
+		if len(needs) != 2 || needs[1].File != filepath.Join(dir, tc.file) || needs[1].InImage != tc.inImage || needs[1].Missing() {
+			t.Errorf("%s: %+v", tc.image, needs)
 		}
 	}
 }

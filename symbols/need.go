@@ -21,6 +21,7 @@ type Need struct {
 	Key      FileKey // of the image, or of the PDB; ID is "" when the dump does not tell
 	File     string  // where it was found, "" when missing
 	InDump   bool    // an image whose unwind data the dump's memory holds
+	InImage  bool    // symbols that are DWARF inside the image; File is the image's path
 	Mismatch bool    // only files of other builds were found
 	Attempts []Attempt
 	Reason   string // why a candidate was refused, "" when there was none
@@ -31,7 +32,9 @@ func (n *Need) Missing() bool { return n.File == "" && !n.InDump || n.Mismatch }
 
 // Needs looks for a module's image and its debug information. mapped is the image
 // in the dump's memory, nil when there is none that serves; it is then not looked
-// for elsewhere. A module of which no debug identity is known needs no symbols.
+// for elsewhere. Where a PDB or Breakpad file is missing, DWARF of the image takes its
+// place. A module of which no debug identity is known, and whose image has no DWARF,
+// needs no symbols.
 func (s *Store) Needs(m *dump.Module, mapped *pdata.Image) []Need {
 	image := Need{Module: m, Kind: NeedImage, Key: FileKey{Dir: m.Name(), ID: Key(m), Name: m.Name()}}
 	im := mapped
@@ -43,10 +46,18 @@ func (s *Store) Needs(m *dump.Module, mapped *pdata.Image) []Need {
 	if cv.Signature == "" && im != nil {
 		cv = im.CodeView()
 	}
+	own, ok := s.needDWARF(m, im, image.File)
 	if cv.PDB == "" || cv.DebugID() == "" {
+		if ok {
+			needs = append(needs, own)
+		}
 		return needs
 	}
 	f := s.findDebug(cv, image.File)
+	if f.state != DebugLoaded && ok {
+		own.Key = debugFormats[0].fileKey(&cv)
+		return append(needs, own)
+	}
 	n := Need{Module: m, Kind: NeedDebug, Key: debugFormats[0].fileKey(&cv), File: f.file, Mismatch: f.state == DebugMismatch}
 	for _, q := range f.queries {
 		n.Attempts = append(n.Attempts, q.attempts...)
@@ -55,6 +66,23 @@ func (s *Store) Needs(m *dump.Module, mapped *pdata.Image) []Need {
 		}
 	}
 	return append(needs, n)
+}
+
+// needDWARF returns the need that DWARF inside an image, or in the file that was split
+// off it, meets. A mere symbol table does not make up for missing symbols. Memory often
+// lacks the sections, so that the file is looked for.
+func (s *Store) needDWARF(m *dump.Module, im *pdata.Image, path string) (Need, bool) {
+	if path == "" && im != nil && im.HasSymbolTable() {
+		im, path, _ = s.Find(m)
+	}
+	if im == nil || path == "" {
+		return Need{}, false
+	}
+	d, file := s.FindImageDebug(im, path)
+	if own, ok := d.(DWARF); !ok || !own.HasDWARF() {
+		return Need{}, false
+	}
+	return Need{Module: m, Kind: NeedDebug, Key: FileKey{Dir: m.Name(), Name: m.Name()}, File: file, InImage: file == path}, true
 }
 
 func (s *Store) needImage(m *dump.Module, n *Need) *pdata.Image {
