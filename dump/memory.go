@@ -59,6 +59,29 @@ func ReadPointer(m Memory, arch Arch, va uint64) (uint64, error) {
 	return ReadUint64(m, va)
 }
 
+// Watcher is told which bytes of a memory are used, apart from those that are only
+// read ahead of use.
+type Watcher interface {
+	// ReadAhead is ReadAt for bytes of which Used will tell the used ones.
+	ReadAhead(p []byte, va uint64) (n int, err error)
+	// Used says that n bytes at va were used.
+	Used(va uint64, n int)
+}
+
+// Watched is implemented by memories that may have a watcher.
+type Watched interface {
+	// Watcher returns who is to be told, or nil.
+	Watcher() Watcher
+}
+
+// WatcherOf returns the watcher of a memory, or nil.
+func WatcherOf(m Memory) Watcher {
+	if w, ok := m.(Watched); ok {
+		return w.Watcher()
+	}
+	return nil
+}
+
 // windowSize is how much a Window reads at once: one page, the unit in which
 // dumps hold memory.
 const windowSize = 4096
@@ -67,14 +90,15 @@ const windowSize = 4096
 // stack costs one read of the memory below for many values. It is not safe for
 // concurrent use. The zero Window is not usable; see NewWindow.
 type Window struct {
-	mem  Memory
-	base uint64
-	n    int
-	buf  [windowSize]byte
+	mem   Memory
+	watch Watcher // nil when nobody watches
+	base  uint64
+	n     int
+	buf   [windowSize]byte
 }
 
 // NewWindow returns a window over m.
-func NewWindow(m Memory) *Window { return &Window{mem: m} }
+func NewWindow(m Memory) *Window { return &Window{mem: m, watch: WatcherOf(m)} }
 
 // Discard empties the window, for memory that has changed since it was read.
 func (w *Window) Discard() { w.n = 0 }
@@ -82,10 +106,18 @@ func (w *Window) Discard() { w.n = 0 }
 // view returns size bytes at va without copying, or nil when memory lacks any.
 func (w *Window) view(va uint64, size int) []byte {
 	if off := va - w.base; va >= w.base && off < uint64(w.n) && uint64(size) <= uint64(w.n)-off {
+		if w.watch != nil {
+			w.watch.Used(va, size)
+		}
 		return w.buf[off : off+uint64(size)]
 	}
 	w.base = va
-	w.n, _ = w.mem.ReadAt(w.buf[:], va)
+	if w.watch != nil {
+		w.n, _ = w.watch.ReadAhead(w.buf[:], va)
+		w.watch.Used(va, min(size, w.n))
+	} else {
+		w.n, _ = w.mem.ReadAt(w.buf[:], va)
+	}
 	if w.n < size {
 		return nil
 	}

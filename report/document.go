@@ -40,6 +40,7 @@ type Document struct {
 	Groups          []GroupJSON        `json:"groups,omitempty"`
 	Buckets         []BucketJSON       `json:"buckets,omitempty" jsonschema_description:"of a database (buckets)"`
 	MissingImages   []MissingImgJSON   `json:"missing_images,omitempty"`
+	Scrub           *ScrubJSON         `json:"scrub,omitempty" jsonschema_description:"of a dump that was scrubbed (scrub)"`
 	Comparison      *SeriesJSON        `json:"comparison,omitempty" jsonschema_description:"of dumps of one process, taken in a row (compare)"`
 }
 

@@ -162,6 +162,9 @@ var policies = map[string]redact.Policy{
 	"report.BucketJSON.MergedInto":       redact.Keep,
 	"report.BucketJSON.Clusters":         redact.Keep,
 	"report.BucketJSON.Examples":         redact.Base,
+	"report.ScrubJSON.Output":            redact.Base,
+	"report.ScrubJSON.Differences":       redact.Sentence,
+	"report.LoosenedJSON.Kept":           redact.Keep,
 	"report.VersionJSON.Version":         redact.Keep,
 }
 

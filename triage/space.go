@@ -71,6 +71,9 @@ func (s *space) index() {
 // ReadAt implements dump.Memory.
 func (s *space) ReadAt(p []byte, va uint64) (int, error) { return s.mem.ReadAt(p, va) }
 
+// Watcher implements dump.Watched for the memory below.
+func (s *space) Watcher() dump.Watcher { return dump.WatcherOf(s.mem) }
+
 // Module implements unwind.Space.
 func (s *space) Module(va uint64) (*dump.Module, bool) {
 	if m := s.find(va); m != nil {

@@ -109,7 +109,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			triageCommand(), stacksCommand(), compareCommand(), batchCommand(), bucketsCommand(), explainCommand(), infoCommand(), modulesCommand(), driversCommand(), threadsCommand(), processesCommand(), cpusCommand(), handlesCommand(),
-			memoryCommand(), streamsCommand(), symbolsCommand(), schemaCommand(), completionCommand(), manCommand(),
+			memoryCommand(), streamsCommand(), symbolsCommand(), scrubCommand(), schemaCommand(), completionCommand(), manCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

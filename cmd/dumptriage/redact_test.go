@@ -96,6 +96,7 @@ func (f *privateFiles) leakCases() map[string][][]string {
 		"cpus":      all("cpus"),
 		"memory": append(all("memory"), []string{"memory", f.wild, "--va", "1d2f6a40700"}, []string{"memory", f.wild, "--va", "1d2f6a42000"},
 			[]string{"memory", f.thrown, "--va", "1d2f6a40500"}),
+		"scrub": {{"scrub", f.thrown, filepath.Join(f.dir, "small.dmp"), "--force", "--images", f.images}, {"scrub", f.kernel, filepath.Join(f.dir, "small.dmp"), "--force"}},
 		"symbols": append([][]string{{"symbols", "list", f.wild, "--images", f.images, "--symbols", f.images}, {"symbols", "list", f.wild, "--manifest"},
 			{"symbols", "types", f.wild, "nothing"}}, []string{"symbols", "list", f.kernel}),
 	}

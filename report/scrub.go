@@ -1,0 +1,73 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"dumptriage/dump"
+	"dumptriage/triage"
+)
+
+// ScrubJSON is what became of a dump that was scrubbed.
+type ScrubJSON struct {
+	Output      string         `json:"output"`
+	Size        int64          `json:"size"`
+	Threads     int            `json:"threads"`
+	Frames      int            `json:"frames"`
+	MemoryBytes int64          `json:"memory_bytes" jsonschema_description:"of memory in the new dump"`
+	Loosened    []LoosenedJSON `json:"loosened,omitempty" jsonschema_description:"threads that needed more of their stacks than return addresses and pointers into the stack"`
+	Differences []string       `json:"differences,omitempty" jsonschema_description:"what does not come out as it was"`
+}
+
+// LoosenedJSON is a thread of whose stack more was kept.
+type LoosenedJSON struct {
+	ThreadID uint32 `json:"thread_id"`
+	Kept     string `json:"kept"`
+}
+
+// Scrub is a scrubbed dump, to be told of.
+type Scrub struct {
+	Input  triage.Input
+	System *dump.System
+	PID    *uint32
+	ScrubJSON
+}
+
+// ScrubOutputJSON writes it as one JSON object on one line.
+func ScrubOutputJSON(w io.Writer, s *Scrub, opt Options) error {
+	opt.hide(s)
+	d := header(opt.Tool, []triage.Input{s.Input}, nil)
+	d.Status, d.PID, d.SystemInfo, d.Scrub = StatusOK, s.PID, systemJSON(s.System), &s.ScrubJSON
+	return newStream(w, opt).document(&d, nil)
+}
+
+// ScrubText writes it for people.
+func ScrubText(w io.Writer, s *Scrub, opt Options) error {
+	opt.hide(s)
+	t := newText(w, opt, s.System.Arch)
+	t.pid = s.PID
+	t.line("", "Scrubbed: %s, %s -> %s, %s", clean(dump.BaseName(s.Input.Path)), byteCount(s.Input.Size), clean(dump.BaseName(s.Output)), byteCount(s.Size))
+	t.line("", "Kept:     %s with %s, %s of memory", plural(s.Threads, "thread"), plural(s.Frames, "frame"), byteCount(s.MemoryBytes))
+	for _, l := range s.Loosened {
+		t.line(sgrYellow, "Loosened: of the stack of thread %s %s", t.threadID(l.ThreadID), clean(l.Kept))
+	}
+	for _, d := range s.Differences {
+		t.line(sgrRed, "Differs:  %s", clean(d))
+	}
+	if len(s.Differences) == 0 {
+		t.line("", "Checked:  every frame comes out of the new dump as of the old one")
+	}
+	return t.flush()
+}
+
+// byteCount is a number of bytes in groups of three digits.
+func byteCount(n int64) string {
+	s := fmt.Sprint(n)
+	var groups []string
+	for len(s) > 3 {
+		groups = append([]string{s[len(s)-3:]}, groups...)
+		s = s[:len(s)-3]
+	}
+	return strings.Join(append([]string{s}, groups...), ",") + " bytes"
+}

@@ -1,0 +1,286 @@
+package scrub
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"dumptriage/dump"
+	"dumptriage/minidump"
+	"dumptriage/triage"
+)
+
+// block is a run of memory that is kept.
+type block struct {
+	va   uint64
+	data []byte
+}
+
+// area is a stack, in which words are chosen one by one.
+type area struct {
+	lo, hi uint64
+	word   int // bytes
+	thread int // index
+}
+
+// reach is how far a stack is taken to go around frames that lie outside of the
+// bounds that the dump gives.
+const reachBelow, reachAbove = 0x1000, 0x2000
+
+// findAreas finds the stacks by their bounds and by the frames on them, and what the
+// frames' addresses are.
+func (s *scrubber) findAreas() {
+	s.frames = map[uint64]bool{}
+	s.stacks = make([][]area, len(s.inc.Threads))
+	for i := range s.inc.Threads {
+		t := &s.inc.Threads[i]
+		s.addArea(t.StackLimit, t.StackBase, s.inc.System.Arch, i)
+		for _, h := range []*triage.Half{t.User, t.Handler, t.Wow64} {
+			if h == nil || len(h.Frames) == 0 {
+				continue
+			}
+			lo, hi := h.Frames[0].SP, h.Frames[0].SP
+			for _, f := range h.Frames {
+				s.frames[f.IP], s.frames[f.Lookup] = true, true
+				lo, hi = min(lo, f.SP), max(hi, f.SP)
+			}
+			if lo < t.StackLimit || hi > t.StackBase {
+				s.addArea(lo-min(lo, reachBelow), hi+reachAbove, h.Registers.Arch, i)
+			}
+		}
+	}
+	slices.SortStableFunc(s.places, func(a, b area) int { return cmp.Compare(a.lo, b.lo) })
+	s.sorted = slices.Sorted(maps.Keys(s.frames))
+}
+
+func (s *scrubber) addArea(lo, hi uint64, arch dump.Arch, thread int) {
+	if word := arch.PointerSize(); hi > lo && word > 0 {
+		a := area{lo &^ uint64(word-1), hi, word, thread}
+		s.places = append(s.places, a)
+		s.stacks[thread] = append(s.stacks[thread], a)
+	}
+}
+
+// keepThreadBlocks counts as used what readers take from a thread's and a process's
+// block: that it is one, the last error, the process's image.
+func (s *scrubber) keepThreadBlocks() {
+	p := s.in.System().Arch.PointerSize()
+	self, peb, lastError, imageBase := uint64(0x30), uint64(0x60), uint64(0x68), uint64(0x10)
+	if p == 4 {
+		self, peb, lastError, imageBase = 0x18, 0x30, 0x34, 0x08
+	}
+	for _, t := range s.in.Threads() {
+		v, err := dump.ReadPointer(s.rec.mem, s.in.System().Arch, t.TEB+self)
+		if t.TEB == 0 || err != nil || v != t.TEB {
+			continue
+		}
+		s.use(t.TEB+self, p)
+		s.use(t.TEB+peb, p)
+		s.use(t.TEB+lastError, 4)
+	}
+	if at := s.in.Process().PEB; at != 0 {
+		s.use(at+imageBase, p)
+	}
+}
+
+// use counts bytes as used, if they are there.
+func (s *scrubber) use(va uint64, n int) {
+	_, _ = s.rec.ReadAt(make([]byte, n), va)
+}
+
+// gap is how many unused bytes between used ones cost less as zeros than as the end
+// of one range and the begin of another.
+const gap = 16
+
+// memory returns the used memory in runs, with stacks reduced to the words that are
+// kept.
+func (s *scrubber) memory() ([]block, error) {
+	var out []block
+	for _, number := range slices.Sorted(maps.Keys(s.rec.used)) {
+		page := s.rec.used[number]
+		for off := 0; off < pageSize; {
+			if !page.all(off, 1) {
+				off++
+				continue
+			}
+			n := 1
+			for off+n < pageSize && page.all(off+n, 1) {
+				n++
+			}
+			out = s.appendRun(out, number*pageSize+uint64(off), n)
+			off += n
+		}
+	}
+	return s.reduce(out)
+}
+
+func (s *scrubber) appendRun(out []block, va uint64, n int) []block {
+	data := make([]byte, n)
+	n, _ = s.rec.mem.ReadAt(data, va)
+	data = data[:n]
+	if last := len(out) - 1; last >= 0 {
+		if b := &out[last]; va-b.va-uint64(len(b.data)) <= gap {
+			b.data = append(append(b.data, make([]byte, int(va-b.va)-len(b.data))...), data...)
+			return out
+		}
+	}
+	return append(out, block{va, data})
+}
+
+// wordBudget bounds the words that are looked at: stacks of a hostile dump may all
+// lie on each other.
+const wordBudget = 1 << 27
+
+// reduce replaces the words of stacks that are not kept: by 1, which no address is,
+// or by 0 what was 0. Where stacks overlap, a word
+// is kept if one of them keeps it.
+func (s *scrubber) reduce(blocks []block) ([]block, error) {
+	budget := uint64(wordBudget)
+	for i := range blocks {
+		b := &blocks[i]
+		old := slices.Clone(b.data)
+		for _, restore := range []bool{false, true} {
+			for k := range s.places {
+				a := &s.places[k]
+				if a.lo >= b.va+uint64(len(b.data)) {
+					break
+				}
+				lo, hi := max(a.lo, b.va), min(a.hi, b.va+uint64(len(b.data)))
+				if lo >= hi {
+					continue
+				}
+				if !restore {
+					clear(b.data[lo-b.va : hi-b.va])
+					continue
+				}
+				if hi-lo > budget {
+					return nil, &dump.Error{Code: dump.Limit, File: s.in.Path, Stream: "threads", Offset: -1, Size: -1, Msg: "the stacks of the threads overlap too often"}
+				}
+				budget -= hi - lo
+				s.restore(a, b, old, lo, hi)
+			}
+		}
+	}
+	return blocks, nil
+}
+
+// restore puts the words from lo to hi that are kept back into a block. A word of
+// which a part is beyond them is no pointer.
+func (s *scrubber) restore(a *area, b *block, old []byte, lo, hi uint64) {
+	if s.levels[a.thread] == All {
+		copy(b.data[lo-b.va:hi-b.va], old[lo-b.va:hi-b.va])
+		return
+	}
+	size := uint64(a.word)
+	for va := (lo + size - 1) &^ (size - 1); va+size <= hi; va += size {
+		at := va - b.va
+		w := old[at : at+size]
+		switch v := word(w); {
+		case v == 0:
+		case s.keepWord(a, va, v):
+			copy(b.data[at:], w)
+		case word(b.data[at:at+size]) == 0:
+			b.data[at] = 1 // that a word is 0 ends chains: one that was not must not be
+		}
+	}
+}
+
+func word(b []byte) uint64 {
+	if len(b) == 4 {
+		return uint64(le.Uint32(b))
+	}
+	return le.Uint64(b)
+}
+
+// keepWord decides on a word of a stack. ARM64 signs return addresses in their
+// highest bits.
+func (s *scrubber) keepWord(a *area, va, v uint64) bool {
+	if s.inc.System.Arch == dump.ARM64 {
+		v &= 1<<48 - 1
+	}
+	if s.frames[v] || s.inStack(a.thread, v) {
+		return true
+	}
+	inStep := func(p span) bool { return va >= p.lo && va < p.hi }
+	return s.levels[a.thread] >= Code && s.isCode(v) || slices.ContainsFunc(s.steps[a.thread], inStep)
+}
+
+func (s *scrubber) inStack(thread int, v uint64) bool {
+	return slices.ContainsFunc(s.stacks[thread], func(a area) bool { return v >= a.lo && v <= a.hi })
+}
+
+// isCode reports whether an address may be one of code.
+func (s *scrubber) isCode(v uint64) bool {
+	if executable, known := s.inc.UserSpace.Executable(v); known {
+		return executable
+	}
+	return s.inc.UserSpace.Module(v) != nil
+}
+
+// regions returns what is kept of the protections: of code and of what is in the
+// dump, or all when that did not do.
+func (s *scrubber) regions() []dump.Region {
+	all := s.in.Regions()
+	if s.loose() {
+		return all
+	}
+	used := slices.Sorted(maps.Keys(s.rec.used))
+	var out []dump.Region
+	for _, r := range all {
+		i, _ := slices.BinarySearch(used, r.Base/pageSize)
+		if r.Executable() || r.Size > 0 && i < len(used) && used[i] <= (r.Base+r.Size-1)/pageSize {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// functionTable is a table of code made at run time, reduced to some entries.
+type functionTable struct {
+	min, max, base uint64
+	size           int // bytes of an entry
+	entries        []byte
+}
+
+// tables returns the tables that frames lie in, with the entries around them; all of
+// them when that did not do. One stays in any case: that there are tables is a
+// fact of its own.
+func (s *scrubber) tables() []functionTable {
+	src, ok := s.in.Source.(tableSource)
+	if !ok {
+		return nil
+	}
+	all, _ := src.FunctionTables()
+	var out []functionTable
+	for i := range all {
+		t := functionTable{min: all[i].Min, max: all[i].Max, base: all[i].Base, size: all[i].EntrySize}
+		for k := range all[i].Count {
+			if s.loose() || s.around(&all[i], k) {
+				t.entries = append(t.entries, all[i].EntryBytes(k)...)
+			}
+		}
+		if len(t.entries) > 0 {
+			out = append(out, t)
+		}
+	}
+	if len(out) == 0 && len(all) > 0 && all[0].Count > 0 {
+		t := &all[0]
+		out = []functionTable{{t.Min, t.Max, t.Base, t.EntrySize, t.EntryBytes(0)}}
+	}
+	return out
+}
+
+// around reports whether entry k of a table, or one beside it, covers a frame.
+func (s *scrubber) around(t *minidump.FunctionTable, k int) bool {
+	for _, i := range []int{k - 1, k, k + 1} {
+		e, ok := t.Entry(i)
+		if !ok {
+			continue
+		}
+		at, _ := slices.BinarySearch(s.sorted, t.Base+uint64(e.Begin))
+		if at < len(s.sorted) && s.sorted[at] < t.Base+uint64(e.End) {
+			return true
+		}
+	}
+	return false
+}
