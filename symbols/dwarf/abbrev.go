@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	maxRootAbbrev = 256     // a unit's own abbreviation is the first
+	maxRootAbbrev = 1 << 16 // gcc puts the most used first: a unit's own may be the last of hundreds
 	maxAbbrevs    = 1 << 20 // attributes in one table
 )
 

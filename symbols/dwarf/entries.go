@@ -10,6 +10,7 @@ import (
 const (
 	maxNesting = 1 << 12 // entries within entries
 	none       = -1
+	noFile     = ^uint64(0)
 )
 
 // entry is a function, an inlined call or what they lie in: what has a name that
@@ -219,6 +220,9 @@ func (w *walk) inlined(in scope, at *attributes) {
 		return
 	}
 	i := inlined{entry: in.entry, function: in.function, depth: in.depth, file: at.callFile.u, line: at.callLine.u, first: int32(len(w.b.ranges))}
+	if !at.callFile.there() {
+		i.file = noFile
+	}
 	w.b.ranges = append(w.b.ranges, w.extent(at)...)
 	i.behind = int32(len(w.b.ranges))
 	w.b.inlines = append(w.b.inlines, i)

@@ -203,16 +203,15 @@ func (f *File) inUnit(unit int32, pc uint64) (Location, bool) {
 	file, line := b.lines.at(pc)
 	fn, ok := b.functionAt(pc)
 	if !ok {
-		return Location{File: f.fileName(unit, b.lines, uint64(file)), Line: line}, false
+		return Location{File: f.fileName(unit, b.lines, file), Line: line}, false
 	}
 	loc := Location{Function: f.nameOf(unit, b, b.funcs[fn].entry), RVA: uint32(b.funcs[fn].start - f.im.base)}
 	// From the inside out: each call's place is where its caller stands.
-	at, num := uint64(file), line
 	for _, in := range b.chain(fn, pc) {
-		loc.Inlines = append(loc.Inlines, Inline{f.nameOf(unit, b, in.entry), f.fileName(unit, b.lines, at), num})
-		at, num = in.file, uint32(min(in.line, 1<<32-1))
+		loc.Inlines = append(loc.Inlines, Inline{f.nameOf(unit, b, in.entry), f.fileName(unit, b.lines, file), line})
+		file, line = in.file, uint32(min(in.line, 1<<32-1))
 	}
-	loc.File, loc.Line = f.fileName(unit, b.lines, at), num
+	loc.File, loc.Line = f.fileName(unit, b.lines, file), line
 	return loc, true
 }
 

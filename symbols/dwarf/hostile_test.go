@@ -45,6 +45,37 @@ func TestBuilt(t *testing.T) {
 	}
 }
 
+// A unit's own abbreviation need not be among the first: gcc orders them by use.
+func TestLateAbbreviation(t *testing.T) {
+	var abbrevs buf
+	for i := range 1000 {
+		abbrevs.u8(uint8(i)|0x80, uint8(i>>7|8)).u8(0x34, 0, 3, 8, 0, 0) // codes from 1024 on
+	}
+	abbrevs.raw(testAbbrevs())
+	f, err := openBuilt(build(part{".debug_info", covered(nil)}, part{".debug_abbrev", abbrevs.b}, part{".debug_line", lines()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loc, _ := f.Lookup(0x1010); loc.Function != "f" || loc.Line != 13 || len(f.Damage()) != 0 {
+		t.Errorf("%+v, %v", loc, f.Damage())
+	}
+}
+
+// Where no line is known no file is, though version 5 has one of number 0.
+func TestNoLine(t *testing.T) {
+	lists := new(buf).u8(1, 1, 8, 1).str("/d").u8(1, 1, 8, 1).str("a.c")
+	program := new(buf).u8(4, 0, 0, 9, 2).u64(testBase+0x1000).u8(3, 9, 1).u8(2, 0x10, 0, 1, 1) // file 0, line 10, to 0x1010
+	f, err := openBuilt(build(part{".debug_info", covered(nil)}, part{".debug_abbrev", testAbbrevs()}, part{".debug_line", lines5(lists.b, program.b)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rva, want := range map[uint32]Location{0x100f: {Function: "f", RVA: 0x1000, File: "/d/a.c", Line: 10}, 0x1010: {Function: "f", RVA: 0x1000}} {
+		if loc, _ := f.Lookup(rva); loc.Function != want.Function || loc.File != want.File || loc.Line != want.Line {
+			t.Errorf("%#x: %+v, want %+v", rva, loc, want)
+		}
+	}
+}
+
 // Sections that Go's linker compressed are read, and no more than they claim.
 func TestCompressed(t *testing.T) {
 	info := unit4(root().u8(2).str("f").u64(testBase+0x1000).u32(0x20).u8(0, 0).b)

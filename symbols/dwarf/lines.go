@@ -270,15 +270,16 @@ func (p *program) endSequence() {
 
 func (t *lineTable) index() { t.byAddr.sort() }
 
-// at returns the file and line of an address; zeros when there are none.
-func (t *lineTable) at(pc uint64) (file, line uint32) {
+// at returns the file and line of an address; noFile and 0 when there are none.
+func (t *lineTable) at(pc uint64) (file uint64, line uint32) {
+	file = noFile
 	t.byAddr.each(pc, func(s span) bool {
 		rows := t.rows[t.firsts[s.index]:t.lastRows[s.index]]
 		i := sort.Search(len(rows), func(i int) bool { return rows[i].addr > pc })
 		if i == 0 {
 			return true
 		}
-		file, line = rows[i-1].file, rows[i-1].line
+		file, line = uint64(rows[i-1].file), rows[i-1].line
 		return false
 	})
 	return file, line
