@@ -173,7 +173,7 @@ func modulesJSON(in []*triage.Module, h hexer) []ModuleJSON {
 func unloadedJSON(in []dump.Module, h hexer) []UnloadedJSON {
 	var out []UnloadedJSON
 	for i := range in {
-		out = append(out, UnloadedJSON{h.addr(in[i].Base), h.addr(in[i].End()), in[i].Name()})
+		out = append(out, UnloadedJSON{h.addr(in[i].Base), h.addr(in[i].End()), in[i].Name(), timeText(in[i].UnloadedAt)})
 	}
 	return out
 }

@@ -137,6 +137,7 @@ type ModuleJSON struct {
 	DebugID        string `json:"debug_id,omitempty"`
 	Version        string `json:"version,omitempty"`
 	Timestamp      string `json:"timestamp,omitempty"`
+	TimestampKind  string `json:"timestamp_kind,omitempty" jsonschema_description:"date; hash: no date that can be, the build is reproducible; or unsure: many others of the list are hashes (drivers)"`
 	Size           uint64 `json:"size"`
 	Kind           string `json:"kind" jsonschema:"enum=user,enum=kernel"`
 	MissingSymbols bool   `json:"missing_symbols"`
@@ -150,6 +151,7 @@ type UnloadedJSON struct {
 	BaseAddr string `json:"base_addr"`
 	EndAddr  string `json:"end_addr"`
 	Filename string `json:"filename"`
+	Unloaded string `json:"unloaded_at,omitempty" jsonschema_description:"when it was, of a kernel dump that says it"`
 }
 
 // HandleJSON is an open handle.

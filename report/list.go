@@ -119,7 +119,13 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	case ListModules:
 		d.Modules, d.UnloadedModules = modulesJSON(l.Modules, h), unloadedJSON(l.Unloaded, h)
 	case ListDrivers:
-		d.Modules, d.UnloadedModules = modulesJSON(drivers(l.Modules), h), unloadedJSON(l.Unloaded, h)
+		kernel := drivers(l.Modules)
+		d.Modules, d.UnloadedModules = modulesJSON(kernel, h), unloadedJSON(l.Unloaded, h)
+		kinds := stampKinds(kernel, l.Captured)
+		for i, m := range kernel {
+			d.Modules[i].Version = kernelVersion(m, l.System)
+			d.Modules[i].TimestampKind = string(kinds[i])
+		}
 	case ListThreads:
 		d.ThreadCount = ptr(len(l.Threads))
 		special["threads"] = func(s *stream) { s.threadHeads(l.Threads, h) }

@@ -25,7 +25,7 @@ func ListText(w io.Writer, l *List, opt Options) error {
 	case ListModules:
 		t.modules(l.Modules, l.Unloaded)
 	case ListDrivers:
-		t.modules(drivers(l.Modules), l.Unloaded)
+		t.drivers(l)
 	case ListThreads:
 		t.threadTable(l.Threads)
 	case ListHandles:
@@ -131,16 +131,35 @@ func (t *text) modules(modules []*triage.Module, unloaded []dump.Module) {
 			add(t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), version(m.Version), stamp, m.CodeView.DebugID(), imageStates[m.Image], clean(m.Path))
 		}
 	})
+	t.unloaded(unloaded)
+}
+
+func (t *text) unloaded(unloaded []dump.Module) {
 	if len(unloaded) == 0 {
 		return
 	}
 	t.line("", "")
 	t.line("", "Unloaded modules:")
-	t.table([]string{"start", "end", "module"}, func(add func(...string)) {
+	t.table([]string{"start", "end", "module", "unloaded"}, func(add func(...string)) {
 		for i := range unloaded {
-			add(t.addr(unloaded[i].Base), t.addr(unloaded[i].End()), clean(unloaded[i].Name()))
+			add(t.addr(unloaded[i].Base), t.addr(unloaded[i].End()), clean(unloaded[i].Name()), timeText(unloaded[i].UnloadedAt))
 		}
 	})
+}
+
+func (t *text) drivers(l *List) {
+	t.table([]string{"start", "end", "module", "version", "time stamp", "built", "debug id", "path"}, func(add func(...string)) {
+		kernel := drivers(l.Modules)
+		kinds := stampKinds(kernel, l.Captured)
+		for i, m := range kernel {
+			stamp := ""
+			if m.TimeDateStamp != 0 {
+				stamp = fmt.Sprintf("%08X", m.TimeDateStamp)
+			}
+			add(t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), clean(kernelVersion(m, l.System)), stamp, builtText(m.TimeDateStamp, kinds[i]), m.CodeView.DebugID(), clean(m.Path))
+		}
+	})
+	t.unloaded(l.Unloaded)
 }
 
 func (t *text) threadTable(threads []triage.Thread) {
