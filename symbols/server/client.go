@@ -30,6 +30,9 @@ type Options struct {
 	Retries int
 	// Backoff is the pause before the first repetition; it doubles each time (1 s).
 	Backoff time.Duration
+	// Missing is how long an answer that there is no such file counts (1 h; below 0:
+	// it is asked for each time).
+	Missing time.Duration
 	// UserAgent identifies the program.
 	UserAgent string
 	// Transport makes the connections; nil means the system's proxies and roots.
@@ -44,10 +47,11 @@ const (
 )
 
 // Client gets files by HTTP. It is safe for concurrent use. A server that cannot be
-// reached is not asked again.
+// reached is not asked again, and neither is one for a file that it lacks.
 type Client struct {
-	opt  Options
-	http *http.Client
+	opt     Options
+	http    *http.Client
+	missing missing
 
 	mu    sync.Mutex
 	spent time.Duration
@@ -61,8 +65,12 @@ func New(opt Options) *Client {
 	setDefault(&opt.Total, 30*time.Minute)
 	setDefault(&opt.Retries, 2)
 	setDefault(&opt.Backoff, time.Second)
+	setDefault(&opt.Missing, time.Hour)
 	setDefault(&opt.UserAgent, "dumptriage")
-	return &Client{opt: opt, http: &http.Client{Transport: opt.Transport, CheckRedirect: checkRedirect}, down: map[string]error{}}
+	return &Client{
+		opt: opt, http: &http.Client{Transport: opt.Transport, CheckRedirect: checkRedirect}, down: map[string]error{},
+		missing: missing{age: opt.Missing, since: map[string]time.Time{}, asking: map[string]chan struct{}{}},
+	}
 }
 
 func setDefault[T comparable](v *T, def T) {
@@ -105,7 +113,12 @@ func (f *failure) Unwrap() error { return f.err }
 // bytes. The error is fs.ErrNotExist where the server has no such file, and else
 // a *dump.Error: Limit when there is more than max, IO when the server could not
 // be reached, failed or was too slow.
-func (c *Client) Fetch(address string, to *os.File, max int64) error {
+func (c *Client) Fetch(address string, to *os.File, max int64) (err error) {
+	answered, err := c.missing.ask(address)
+	if err != nil {
+		return err
+	}
+	defer func() { answered(errors.Is(err, fs.ErrNotExist)) }()
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return refused("not the address of a server")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -205,6 +206,60 @@ func TestRetry(t *testing.T) {
 	once.Retries = -1
 	if _, err := fetch(t, New(once), url+"/f"); err == nil || n.Load() != 1 {
 		t.Errorf("%v after %d requests", err, n.Load())
+	}
+}
+
+// What a server lacks is asked for once, however many ask and at whatever time, until
+// the answer is too old. Other failures, and what is there, are asked for again.
+func TestMissingIsRemembered(t *testing.T) {
+	var n atomic.Int32
+	begun := make(chan struct{}, 1)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		switch r.URL.Path {
+		case "/there":
+			fmt.Fprint(w, "content")
+		case "/forbidden":
+			w.WriteHeader(403)
+		default:
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+			time.Sleep(10 * time.Millisecond) // the others come meanwhile
+			http.NotFound(w, r)
+		}
+	})
+	c := New(quick)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := fetch(t, c, url+"/none"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	<-begun
+	all.Wait()
+	if _, err := fetch(t, c, url+"/none"); !errors.Is(err, fs.ErrNotExist) || n.Load() != 1 {
+		t.Errorf("%v after %d requests", err, n.Load())
+	}
+	for _, path := range []string{"/there", "/forbidden", "/other"} {
+		n.Store(0)
+		_, _ = fetch(t, c, url+path)
+		_, _ = fetch(t, c, url+path)
+		if want := map[bool]int32{true: 1, false: 2}[path == "/other"]; n.Load() != want {
+			t.Errorf("%s: %d requests, want %d", path, n.Load(), want)
+		}
+	}
+	old := quick
+	old.Missing = time.Nanosecond
+	c = New(old)
+	n.Store(0)
+	_, _ = fetch(t, c, url+"/none")
+	_, _ = fetch(t, c, url+"/none")
+	if n.Load() != 2 {
+		t.Errorf("%d requests when the answer was old", n.Load())
 	}
 }
 
