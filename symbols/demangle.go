@@ -54,11 +54,7 @@ func split(short, full string) (string, string) {
 func demangled(raw string) (short, full string, ok bool) {
 	switch {
 	case undname.IsMangled(raw):
-		full, err := undname.Demangle(raw, undname.Options{})
-		if err != nil {
-			return "", "", false
-		}
-		short, err := undname.Demangle(raw, undname.Options{NameOnly: true})
+		full, short, err := undname.DemangleBoth(raw)
 		if err != nil {
 			return "", "", false
 		}

@@ -4,6 +4,14 @@ import "testing"
 
 func BenchmarkDemangle(b *testing.B) {
 	facts := readFacts(b)
+	b.Run("both", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := range b.N {
+			if _, _, err := DemangleBoth(facts[i%len(facts)].mangled); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	for _, bm := range []struct {
 		name string
 		opt  Options

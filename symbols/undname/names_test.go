@@ -159,6 +159,27 @@ func TestReuse(t *testing.T) {
 	}
 }
 
+// Both forms from one reading are those of two.
+func TestDemangleBoth(t *testing.T) {
+	for _, f := range readFacts(t) {
+		short, _ := Demangle(f.mangled, Options{NameOnly: true})
+		if w, s, err := DemangleBoth(f.mangled); err != nil || w != f.want || s != short {
+			t.Errorf("%s: %s, %s, %v", f.mangled, w, s, err)
+		}
+	}
+	const name = "??R<lambda_0>@?0??f@@YAXXZ@QEBA@H@Z"
+	const whole = "public: __cdecl `void __cdecl f(void)'::`1'::<lambda_0>::operator()(int) const"
+	if w, s, err := DemangleBoth(name); err != nil || w != whole || s != "`f'::`1'::<lambda_0>::operator()" {
+		t.Errorf("%s, %s, %v", w, s, err)
+	}
+	for _, bad := range []string{"", "main", "?", "?f@@YAX0@Z"} {
+		var e *Error
+		if w, s, err := DemangleBoth(bad); w != "" || s != "" || !errors.As(err, &e) {
+			t.Errorf("%q: %q, %q, %v", bad, w, s, err)
+		}
+	}
+}
+
 func FuzzDemangle(f *testing.F) {
 	for i, fact := range readFacts(f) {
 		if i%5 == 0 {
@@ -174,6 +195,10 @@ func FuzzDemangle(f *testing.F) {
 			if len(got) > 2*maxOutput {
 				t.Errorf("%q: %d bytes", name, len(got))
 			}
+		}
+		whole, short, err := DemangleBoth(name)
+		if (err == nil) != (whole != "" && short != "") {
+			t.Errorf("%q: %q, %q, %v", name, whole, short, err)
 		}
 		_ = Undecorate(name, true)
 	})

@@ -50,24 +50,56 @@ func IsMangled(name string) bool {
 // ignored, as linkers append to it. The error is an *Error; the string is then
 // empty.
 func Demangle(name string, opt Options) (string, error) {
-	if !IsMangled(name) {
-		return "", &Error{0, reasonNotMangled}
-	}
-	if len(name) > maxInput {
-		return "", &Error{maxInput, reasonTooLong}
-	}
 	p := parsers.Get().(*parser)
 	defer p.release()
+	sym, err := p.parse(name)
+	if err != nil {
+		return "", err
+	}
+	return p.write(sym, opt)
+}
+
+// DemangleBoth is Demangle without and with NameOnly, for the work of little more
+// than one: the name is read once.
+func DemangleBoth(name string) (whole, short string, err error) {
+	p := parsers.Get().(*parser)
+	defer p.release()
+	sym, err := p.parse(name)
+	if err != nil {
+		return "", "", err
+	}
+	if whole, err = p.write(sym, Options{}); err != nil {
+		return "", "", err
+	}
+	if short, err = p.write(sym, Options{NameOnly: true}); err != nil {
+		return "", "", err
+	}
+	return whole, short, nil
+}
+
+// parse reads a name. The symbol lasts until release. The error is nil or an *Error.
+func (p *parser) parse(name string) (*symbol, error) {
+	if !IsMangled(name) {
+		return nil, &Error{0, reasonNotMangled}
+	}
+	if len(name) > maxInput {
+		return nil, &Error{maxInput, reasonTooLong}
+	}
 	p.in, p.base = name, name
 	sym := p.top()
 	if p.reason != "" {
-		return "", &Error{p.failed, p.reason}
+		return nil, &Error{p.failed, p.reason}
 	}
+	return sym, nil
+}
+
+// write writes a symbol of the name that was read.
+func (p *parser) write(sym *symbol, opt Options) (string, error) {
 	w := writer{out: p.out[:0], nameOnly: opt.NameOnly}
 	w.symbol(sym)
 	p.out = w.out
 	if w.over() {
-		return "", &Error{len(name), reasonTooLarge}
+		return "", &Error{len(p.base), reasonTooLarge}
 	}
 	return string(w.out), nil
 }
