@@ -1,6 +1,8 @@
 package dwarf
 
 import (
+	"debug/dwarf"
+
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
 )
@@ -12,14 +14,15 @@ const (
 
 // abbrev says which attributes a kind of entry has.
 type abbrev struct {
-	tag      uint16
+	tag      dwarf.Tag
 	children bool
 	attrs    []attrForm
 }
 
 type attrForm struct {
-	name, form uint16
-	implicit   int64 // of formImplicitConst
+	name     dwarf.Attr
+	form     uint16
+	implicit int64 // of formImplicitConst
 }
 
 // abbrevs is a table by code. Compilers count from 1.
@@ -51,10 +54,10 @@ func readAbbrev(c *cursor.Cursor) (code uint64, a abbrev) {
 	if code = c.ULEB128(); code == 0 {
 		return 0, a
 	}
-	a.tag = uint16(min(c.ULEB128(), 0xffff))
+	a.tag = dwarf.Tag(min(c.ULEB128(), 0xffff))
 	a.children = c.U8() != 0
 	for {
-		at := attrForm{name: uint16(min(c.ULEB128(), 0xffff)), form: uint16(min(c.ULEB128(), 0xffff))}
+		at := attrForm{name: dwarf.Attr(min(c.ULEB128(), 0xffff)), form: uint16(min(c.ULEB128(), 0xffff))}
 		if at.form == formImplicitConst {
 			at.implicit = c.SLEB128()
 		}

@@ -19,9 +19,11 @@
 //
 // # Trust
 //
-// Every byte is untrusted. Sizes are clamped to the file, nothing is allocated by
+// Every byte is untrusted. The standard library's debug/dwarf is not made for that and
+// is not used to read, only for the names of tags and attributes, and by the tests as a
+// second reader (docs/dependencies.md says why). Sizes are clamped to the file, nothing is allocated by
 // a count, all walks have caps, references are followed a few steps and may form
-// cycles. Damage makes the answer partial; File.Damage says what could not be read.
+// cycles; the text of one answer is bounded too. Damage makes the answer partial; File.Damage says what could not be read.
 // Errors are *dump.Error. An image needs no further proof: its debug information
 // is inside it. Files that .gnu_debuglink names are proved by their checksum.
 //

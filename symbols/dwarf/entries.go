@@ -1,6 +1,7 @@
 package dwarf
 
 import (
+	"debug/dwarf"
 	"sort"
 
 	"dumptriage/dump"
@@ -18,7 +19,7 @@ const (
 type entry struct {
 	off           uint64 // in .debug_info
 	parent        int32  // in the unit's entries, none for the outermost
-	tag           uint16
+	tag           dwarf.Tag
 	name, linkage value
 	// ref is where the name is when it is not here: the declaration, or the
 	// function that was inlined.
@@ -149,12 +150,12 @@ func (w *walk) entry(off uint64, a *abbrev) {
 		return
 	}
 	switch a.tag {
-	case tagNamespace, tagClass, tagStruct, tagUnion, tagInterface:
+	case dwarf.TagNamespace, dwarf.TagClassType, dwarf.TagStructType, dwarf.TagUnionType, dwarf.TagInterfaceType:
 		in.entry = w.add(off, a.tag, in.entry, &at)
-	case tagSubprogram:
+	case dwarf.TagSubprogram:
 		in.entry = w.add(off, a.tag, in.entry, &at)
 		in.function, in.depth = w.function(in.entry, &at), 0
-	case tagInlined:
+	case dwarf.TagInlinedSubroutine:
 		in.entry = w.add(off, a.tag, in.entry, &at)
 		in.depth++
 		w.inlined(in, &at)
@@ -175,28 +176,28 @@ func (w *walk) attributes(a *abbrev) (at attributes) {
 	for _, form := range a.attrs {
 		v := w.u.read(w.c, form.form, form.implicit)
 		switch form.name {
-		case attrName:
+		case dwarf.AttrName:
 			at.name = v
-		case attrLinkage, attrLinkageOld:
+		case dwarf.AttrLinkageName, attrLinkageOld:
 			at.linkage = v
-		case attrOrigin, attrSpec:
+		case dwarf.AttrAbstractOrigin, dwarf.AttrSpecification:
 			at.ref = v
-		case attrLowPC:
+		case dwarf.AttrLowpc:
 			at.low = v
-		case attrHighPC:
+		case dwarf.AttrHighpc:
 			at.high = v
-		case attrRanges:
+		case dwarf.AttrRanges:
 			at.ranges = v
-		case attrCallFile:
+		case dwarf.AttrCallFile:
 			at.callFile = v
-		case attrCallLine:
+		case dwarf.AttrCallLine:
 			at.callLine = v
 		}
 	}
 	return at
 }
 
-func (w *walk) add(off uint64, tag uint16, parent int32, at *attributes) int32 {
+func (w *walk) add(off uint64, tag dwarf.Tag, parent int32, at *attributes) int32 {
 	w.b.entries = append(w.b.entries, entry{off: off, parent: parent, tag: tag, name: at.name, linkage: at.linkage, ref: at.ref})
 	return int32(len(w.b.entries) - 1)
 }

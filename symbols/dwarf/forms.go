@@ -1,34 +1,16 @@
 package dwarf
 
 import (
+	"debug/dwarf"
+
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
 )
 
-// Tags, attributes, forms and the like, as the standard numbers them.
+// Forms, and an attribute of older compilers; tags and the other attributes are those
+// of the standard library.
 const (
-	tagClass       = 0x02
-	tagStruct      = 0x13
-	tagUnion       = 0x17
-	tagInlined     = 0x1d
-	tagSubprogram  = 0x2e
-	tagInterface   = 0x38
-	tagNamespace   = 0x39
-	attrName       = 0x03
-	attrLines      = 0x10 // DW_AT_stmt_list
-	attrLowPC      = 0x11
-	attrHighPC     = 0x12
-	attrCompDir    = 0x1b
-	attrOrigin     = 0x31 // DW_AT_abstract_origin
-	attrSpec       = 0x47 // DW_AT_specification
-	attrRanges     = 0x55
-	attrCallFile   = 0x58
-	attrCallLine   = 0x59
-	attrLinkage    = 0x6e
-	attrStrBase    = 0x72
-	attrAddrBase   = 0x73
-	attrRangesBase = 0x74
-	attrLinkageOld = 0x2007 // DW_AT_MIPS_linkage_name
+	attrLinkageOld dwarf.Attr = 0x2007 // DW_AT_MIPS_linkage_name
 
 	formAddr          = 0x01
 	formBlock2        = 0x03

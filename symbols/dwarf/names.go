@@ -1,6 +1,7 @@
 package dwarf
 
 import (
+	"debug/dwarf"
 	"slices"
 	"sort"
 	"strings"
@@ -67,14 +68,14 @@ func (f *File) qualified(unit int32, b *body, i int32) string {
 	for at := b.entries[i].parent; at != none && len(parts) < maxScopes; at = b.entries[at].parent {
 		e := &b.entries[at]
 		switch e.tag {
-		case tagNamespace, tagClass, tagStruct, tagUnion, tagInterface:
+		case dwarf.TagNamespace, dwarf.TagClassType, dwarf.TagStructType, dwarf.TagUnionType, dwarf.TagInterfaceType:
 		default:
 			continue
 		}
 		name := f.string(unit, e.name)
 		if name == "" {
 			name = "(anonymous class)"
-			if e.tag == tagNamespace {
+			if e.tag == dwarf.TagNamespace {
 				name = "(anonymous namespace)"
 			}
 		}

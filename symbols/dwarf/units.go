@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"cmp"
+	"debug/dwarf"
 	"slices"
 	"sort"
 
@@ -168,21 +169,21 @@ func (f *File) readRootEntry(u *unit, c *cursor.Cursor) (low, high, ranges value
 	for _, at := range a.attrs {
 		v := u.read(c, at.form, at.implicit)
 		switch at.name {
-		case attrLowPC:
+		case dwarf.AttrLowpc:
 			low = v
-		case attrHighPC:
+		case dwarf.AttrHighpc:
 			high = v
-		case attrRanges:
+		case dwarf.AttrRanges:
 			ranges = v
-		case attrLines:
+		case dwarf.AttrStmtList:
 			u.lines = v
-		case attrCompDir:
+		case dwarf.AttrCompDir:
 			u.compDir = v
-		case attrStrBase:
+		case dwarf.AttrStrOffsetsBase:
 			u.strBase = v.u
-		case attrAddrBase:
+		case dwarf.AttrAddrBase:
 			u.addrBase = v.u
-		case attrRangesBase:
+		case dwarf.AttrRnglistsBase:
 			u.rangesBase = v.u
 		}
 	}
