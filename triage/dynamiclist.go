@@ -2,6 +2,7 @@ package triage
 
 import (
 	"strings"
+	"unicode/utf16"
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
@@ -114,7 +115,7 @@ func (d *dynamicTables) word(va uint64) (uint64, bool) {
 // node reads one DYNAMIC_FUNCTION_TABLE; the table is nil when it is none.
 func (d *dynamicTables) node(va, prev uint64) (next uint64, t *dynamicTable) {
 	var b [nodeSize]byte
-	if n, _ := d.space.mem.ReadAt(b[:], va); n < nodeSize {
+	if d.space.peek(b[:], va) < nodeSize {
 		return 0, nil
 	}
 	c := cursor.New(b[:], "DYNAMIC_FUNCTION_TABLE", -1)
@@ -130,6 +131,7 @@ func (d *dynamicTables) node(va, prev uint64) (next uint64, t *dynamicTable) {
 	if back != prev || t.kind > tableGrowable || t.min >= t.max {
 		return 0, nil
 	}
+	d.space.used(va, nodeSize)
 	if t.kind == tableCallback {
 		t.provider = d.text(provider)
 		return next, t // it has no entries
@@ -145,8 +147,10 @@ func (d *dynamicTables) text(va uint64) string {
 		return ""
 	}
 	var b [2 * maxProvider]byte
-	n, _ := d.space.mem.ReadAt(b[:], va)
-	return dump.BaseName(cursor.UTF16(b[:n&^1]))
+	n := d.space.peek(b[:], va)
+	s := cursor.UTF16(b[:n&^1])
+	d.space.used(va, min(n, 2*(len(utf16.Encode([]rune(s)))+1)))
+	return dump.BaseName(s)
 }
 
 // searchHead finds the list head by its shape where the export does not tell
@@ -155,8 +159,9 @@ func (d *dynamicTables) searchHead(m *Module, im *pdata.Image) []*dynamicTable {
 	const chunk = 64 << 10
 	size := min(m.Size, maxHeadScan)
 	buf := make([]byte, chunk+8)
-	for at := uint64(0); at < size; at += chunk {
-		n, _ := d.space.mem.ReadAt(buf[:min(chunk+8, size-at)], m.Base+at)
+	for at := uint64(0); at < size; {
+		want := min(chunk+8, size-at)
+		n := d.space.peek(buf[:want], m.Base+at)
 		c := cursor.New(buf[:n], "ntdll", -1)
 		for i := 0; i+16 <= n; i += 8 {
 			c.Seek(i)
@@ -165,8 +170,12 @@ func (d *dynamicTables) searchHead(m *Module, im *pdata.Image) []*dynamicTable {
 				continue
 			}
 			if tables, whole := d.walkList(m.Base + at + uint64(i)); whole && len(tables) > 0 {
+				d.space.usedFromPage(m.Base+at+uint64(i), 16)
 				return tables
 			}
+		}
+		if at += chunk; uint64(n) < want {
+			at += uint64(n)&^0xfff + 0x1000 - chunk // behind the page that is missing
 		}
 	}
 	return nil

@@ -148,7 +148,7 @@ func (s *space) invertedTable(owner *Module, im *pdata.Image, own invertedEntry)
 	buf := make([]byte, invertedScanChunk+invertedEntrySize)
 	for at := uint64(0); at < size; {
 		want := min(uint64(len(buf)), size-at)
-		n, _ := s.mem.ReadAt(buf[:want], owner.Base+at)
+		n := s.peek(buf[:want], owner.Base+at)
 		if va := s.invertedIn(buf[:n], owner.Base+at, own); va != 0 {
 			return va
 		}
@@ -166,6 +166,7 @@ func (s *space) invertedIn(b []byte, va uint64, own invertedEntry) uint64 {
 	for i := 0; i+invertedEntrySize <= len(b); i += 8 {
 		if c.Seek(i); c.U64() == own.table && c.U64() == own.base {
 			if header := s.invertedBefore(va+uint64(i), own); header != 0 {
+				s.usedFromPage(va+uint64(i), invertedEntrySize)
 				return header
 			}
 		}

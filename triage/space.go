@@ -74,6 +74,30 @@ func (s *space) ReadAt(p []byte, va uint64) (int, error) { return s.mem.ReadAt(p
 // Watcher implements dump.Watched for the memory below.
 func (s *space) Watcher() dump.Watcher { return dump.WatcherOf(s.mem) }
 
+// peek reads what is searched through: a watcher is told of what was found alone, by
+// used.
+func (s *space) peek(p []byte, va uint64) int {
+	if w := s.Watcher(); w != nil {
+		n, _ := w.ReadAhead(p, va)
+		return n
+	}
+	n, _ := s.mem.ReadAt(p, va)
+	return n
+}
+
+func (s *space) used(va uint64, n int) {
+	if w := s.Watcher(); w != nil {
+		w.Used(va, n)
+	}
+}
+
+// usedFromPage is used for what a search found, and what of its page lies before:
+// the search is for pages that are there.
+func (s *space) usedFromPage(va uint64, n int) {
+	page := va &^ 0xfff
+	s.used(page, int(va-page)+n)
+}
+
 // Module implements unwind.Space.
 func (s *space) Module(va uint64) (*dump.Module, bool) {
 	if m := s.find(va); m != nil {
