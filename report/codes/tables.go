@@ -937,10 +937,9 @@ var bugCheckLive = []uint32{
 
 // bugCheckUnverified holds the codes whose parameters were not checked against their pages.
 var bugCheckUnverified = []uint32{
-	0x18, 0x23, 0x27, 0x34, 0x4e, 0x51, 0x74, 0x76, 0x77, 0x7a,
-	0x7b, 0x93, 0x9c, 0xa0, 0xab, 0xb8, 0xbe, 0xc1, 0xc6, 0xc7,
-	0xc9, 0xca, 0xcb, 0xcc, 0xcd, 0xd0, 0xd3, 0xd4, 0xd5, 0xd6,
-	0xd8, 0xda, 0xde, 0xe6, 0xea, 0xef, 0xf4, 0xf7, 0xfc, 0xfe,
+	0x23, 0x27, 0x34, 0x4e, 0x51, 0x74, 0x76, 0x77, 0x7b, 0x93,
+	0xa0, 0xab, 0xb8, 0xc1, 0xc6, 0xc7, 0xc9, 0xca, 0xcc, 0xcd,
+	0xd0, 0xd3, 0xd4, 0xd6, 0xd8, 0xda, 0xde, 0xe6, 0xfc, 0xfe,
 	0x100, 0x10c, 0x10d, 0x119, 0x122, 0x12b, 0x13a, 0x144, 0x154, 0x15e,
 	0x15f, 0x160, 0x162, 0x164, 0x179, 0x188, 0x193, 0x1a8, 0x1b0, 0x1c4,
 	0xc000021a,
@@ -950,7 +949,7 @@ var bugCheckUnverified = []uint32{
 var bugCheckParams = map[uint32][4]Param{
 	0x1:        {0: {"system call or worker routine", "ip"}, 1: {"ApcStateIndex", "dec"}, 2: {"CombinedApcDisable", ""}, 3: {"0 system call, 1 worker routine", "dec"}},
 	0xa:        {0: {"address referenced", "addr"}, 1: {"IRQL", "dec"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
-	0x18:       {0: {"type of the object", "addr"}, 1: {"object", "addr"}, 2: {"what is wrong", "sub"}},
+	0x18:       {0: {"type of the object", "addr"}, 1: {"object whose reference count is lowered", "addr"}},
 	0x19:       {0: {"kind of pool violation", "sub"}},
 	0x1a:       {0: {"kind of violation", "sub"}},
 	0x1e:       {0: {"exception code", "status"}, 1: {"address of the exception", "ip"}, 2: {"exception parameter 0", ""}, 3: {"exception parameter 1", ""}},
@@ -967,7 +966,7 @@ var bugCheckParams = map[uint32][4]Param{
 	0x74:       {0: {"kind of failure", ""}, 3: {"NTSTATUS", "status"}},
 	0x76:       {1: {"process", "process"}, 2: {"number of locked pages", "dec"}},
 	0x77:       {0: {"status or kind", "status"}, 1: {"I/O status", "status"}},
-	0x7a:       {0: {"lock type or PTE address", ""}, 1: {"I/O status", "status"}, 3: {"virtual address that was not paged in", "addr"}},
+	0x7a:       {0: {"address of the page table entry", ""}, 1: {"I/O status", "status"}, 2: {"contents of the page table entry", ""}, 3: {"virtual address that could not be read", "addr"}},
 	0x7b:       {0: {"device path or device object", "addr"}},
 	0x7e:       {0: {"exception code", "status"}, 1: {"address of the exception", "ip"}, 2: {"exception record", "exr"}, 3: {"context record", "cxr"}},
 	0x7f:       {0: {"trap number", "sub"}},
