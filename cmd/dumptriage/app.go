@@ -51,7 +51,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 func failInternal(out *output, args []string, err error) {
 	var internal internalError
 	if errors.As(err, &internal) && !out.begun && slices.Contains(args, "--"+jsonFlag.Name) {
-		_ = report.FailureJSON(out, report.Options{Tool: tool()}, nil, []*dump.Error{dump.Errorf(dump.Internal, "", "%s", internal.msg)})
+		_ = report.FailureJSON(out, report.Options{Tool: tool(), Redact: argumentRedactor(args)}, nil, []*dump.Error{dump.Errorf(dump.Internal, "", "%s", internal.msg)})
 	}
 }
 

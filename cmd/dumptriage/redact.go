@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -52,14 +53,33 @@ func newRedactor(c *cli.Context) *redact.Redactor {
 // redactedErrors takes paths out of messages too, for whoever keeps both outputs in
 // one file.
 func redactedErrors(args []string, w io.Writer) io.Writer {
-	if !slices.Contains(args, "--"+redactFlag.Name) {
+	r := argumentRedactor(args)
+	if r == nil {
 		return w
 	}
-	r := report.NewRedactor()
-	for _, a := range args {
-		r.Learn(a)
-	}
 	return redactedWriter{w, r}
+}
+
+// argumentRedactor is newRedactor for where no flags are parsed yet; nil when the
+// arguments do not ask for one.
+func argumentRedactor(args []string) *redact.Redactor {
+	asked := slices.ContainsFunc(args, func(a string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		return name == redactFlag.Name && strings.HasPrefix(a, "-")
+	})
+	if !asked {
+		return nil
+	}
+	r := report.NewRedactor()
+	folders := []string{"--" + imagesFlag.Name, "-" + imagesFlag.Aliases[0], "--" + symbolsFlag.Name, "-" + symbolsFlag.Aliases[0]}
+	for i, a := range args {
+		if i > 0 && slices.Contains(folders, args[i-1]) {
+			r.LearnFolder(a)
+		} else if !strings.HasPrefix(a, "-") {
+			r.Learn(a)
+		}
+	}
+	return r
 }
 
 // redactedWriter takes whole messages.

@@ -15,6 +15,7 @@ func TestText(t *testing.T) {
 		{`00/01 and/or n/a`, `00/01 and/or n/a`},
 		{`\Driver\condrv`, `\Driver\condrv`},
 		{`C:\Windows\System32\ntdll.dll`, `C:\Windows\System32\ntdll.dll`},
+		{`\Device\HarddiskVolume2\Windows\System32\x.dll`, `\Device\HarddiskVolume2\Windows\System32\x.dll`},
 		{`C:\Windows\Temp\x.dll`, `<dir1>\x.dll`},
 		{`C:\Users\ann lee\app\a.exe`, `<dir1>\a.exe`},
 		{`C:/Users/ann/a.exe`, `<dir1>/a.exe`},
@@ -102,6 +103,20 @@ func TestValues(t *testing.T) {
 	if got := *f; got.Command != want.Command || got.Note != want.Note || got.Path != want.Path || got.Host != want.Host || got.Name != want.Name ||
 		got.Function != want.Function || got.Undecided != want.Undecided || got.Word != want.Word || got.hidden != want.hidden {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestPathOfDrivers(t *testing.T) {
+	for in, want := range map[string]string{
+		`\SystemRoot\system32\ntoskrnl.exe`:      `\SystemRoot\system32\ntoskrnl.exe`,
+		`\??\C:\Program Files\Acme\acmefilt.sys`: `<dir1>\acmefilt.sys`,
+		`\SystemRoot\Temp\x.sys`:                 `<dir1>\x.sys`,
+		`\Windows\SysWOW64\ntdll.dll`:            `\Windows\SysWOW64\ntdll.dll`,
+		`ntdll.dll`:                              `ntdll.dll`,
+	} {
+		if got := New(nil).apply(Path, in); got != want {
+			t.Errorf("%s became %s, want %s", in, got, want)
+		}
 	}
 }
 

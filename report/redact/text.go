@@ -29,7 +29,7 @@ var publicServers = []string{"msdl.microsoft.com", "symbols.nuget.org", "symbols
 var sharedUsers = []string{"public", "default", "all users", "default user", "shared"}
 
 // systemFolders hold Windows itself.
-var systemFolders = regexp.MustCompile(`(?i)^(?:(?:\\\\\?\\|\\\?\?\\)?[A-Z]:|\\SystemRoot|\\Device\\HarddiskVolume\d+)?[\\/](?:Windows|WINNT)[\\/](?:System32|SysWOW64|SyChpe32|SysArm32|WinSxS|Microsoft\.NET|assembly)(?:[\\/]|$)`)
+var systemFolders = regexp.MustCompile(`(?i)^(?:(?:(?:\\\\\?\\|\\\?\?\\)?[A-Z]:|\\Device\\HarddiskVolume\d+)?[\\/](?:Windows|WINNT)|\\SystemRoot)[\\/](?:System32|SysWOW64|SyChpe32|SysArm32|WinSxS|Microsoft\.NET|assembly)(?:[\\/]|$)`)
 
 // Text replaces paths, servers and security identifiers in a text. It changes
 // nothing that it made itself.
