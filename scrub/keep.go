@@ -34,7 +34,11 @@ func (s *scrubber) findAreas() {
 	s.stacks = make([][]area, len(s.inc.Threads))
 	for i := range s.inc.Threads {
 		t := &s.inc.Threads[i]
-		s.addArea(t.StackLimit, t.StackBase, s.inc.System.Arch, i)
+		bounds := s.inc.System.Arch // of the stack with the bounds: a 64-bit dump has 32-bit ones, too
+		if t.User != nil && len(t.User.Frames) > 0 && t.User.Frames[0].SP >= t.StackLimit && t.User.Frames[0].SP <= t.StackBase {
+			bounds = t.User.Registers.Arch
+		}
+		s.addArea(t.StackLimit, t.StackBase, bounds, i)
 		for _, h := range []*triage.Half{t.User, t.Handler, t.Wow64} {
 			if h == nil || len(h.Frames) == 0 {
 				continue
@@ -201,7 +205,7 @@ func (s *scrubber) keepWord(a *area, va, v uint64) bool {
 	if s.frames[v] || s.inStack(a.thread, v) {
 		return true
 	}
-	inStep := func(p span) bool { return va >= p.lo && va < p.hi }
+	inStep := func(p span) bool { return va+uint64(a.word) > p.lo && va < p.hi }
 	return s.levels[a.thread] >= Code && s.isCode(v) || slices.ContainsFunc(s.steps[a.thread], inStep)
 }
 

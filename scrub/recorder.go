@@ -8,6 +8,11 @@ import (
 // pageSize is the unit in which used bytes are counted.
 const pageSize = 4096
 
+const (
+	smallestRecord = 64
+	maxRecords     = 1 << 16
+)
+
 // pageUse has a bit for each byte of a page.
 type pageUse [pageSize / 64]uint64
 
@@ -15,6 +20,9 @@ type pageUse [pageSize / 64]uint64
 type recorder struct {
 	mem  dump.Memory
 	used map[uint64]*pageUse // by page number
+	// records are what was read at once and is larger than a few words, such as saved
+	// registers.
+	records []span
 
 	frozen bool // what is used is not counted any more
 }
@@ -27,6 +35,9 @@ func newRecorder(mem dump.Memory) *recorder {
 func (r *recorder) ReadAt(p []byte, va uint64) (int, error) {
 	n, err := r.mem.ReadAt(p, va)
 	r.Used(va, n)
+	if n >= smallestRecord && len(r.records) < maxRecords && !r.frozen {
+		r.records = append(r.records, span{va, va + uint64(n)})
+	}
 	return n, err
 }
 

@@ -64,7 +64,7 @@ type Level uint8
 const (
 	Pointers Level = iota // return addresses of frames, pointers into stacks
 	Code                  // pointers to code
-	Steps                 // what was looked at to find those frames that do not come out without it
+	Steps                 // what was looked at to find those frames that do not come out without it, saved registers
 	All                   // every word that was looked at
 )
 
@@ -166,12 +166,27 @@ func (s *scrubber) loosen(differs []mismatch) bool {
 		case ok && len(s.steps[m.thread]) < maxSteps && !slices.Contains(s.steps[m.thread], step):
 			*level = Steps
 			s.steps[m.thread] = append(s.steps[m.thread], step)
+		case s.addRecords(m.thread):
+			*level = Steps
 		default:
 			*level = All
 		}
 		more = true
 	}
 	return more
+}
+
+// addRecords keeps what was read at once from a thread's stacks, such as the 32-bit
+// registers that WoW64 saves there; false when that was done or there is nothing.
+func (s *scrubber) addRecords(thread int) bool {
+	before := len(s.steps[thread])
+	for _, p := range s.rec.records {
+		inside := func(a area) bool { return p.lo >= a.lo && p.hi <= a.hi }
+		if slices.ContainsFunc(s.stacks[thread], inside) && !slices.Contains(s.steps[thread], p) {
+			s.steps[thread] = append(s.steps[thread], p)
+		}
+	}
+	return len(s.steps[thread]) > before
 }
 
 func (s *scrubber) tellLoosened(res *Result) {
