@@ -20,7 +20,8 @@ const (
 	KindTrap     ParamKind = "trap"     // of a KTRAP_FRAME
 	KindContext  ParamKind = "cxr"      // of a CONTEXT
 	KindRecord   ParamKind = "exr"      // of an EXCEPTION_RECORD
-	KindDecimal  ParamKind = "dec"      // a count, a time or a level
+	KindDecimal  ParamKind = "dec"      // a count or a time
+	KindIRQL     ParamKind = "irql"     // an interrupt request level
 	KindValue    ParamKind = "val"      // one of a few values
 	KindSub      ParamKind = "sub"      // says what the other parameters mean
 	KindFastFail ParamKind = "fastfail" // the subcode of a fast fail
@@ -69,6 +70,16 @@ type BugCheckValue struct {
 	// Params says what the parameters are when that value is given; a zero entry
 	// leaves what BugCheckParams says.
 	Params [4]Param
+}
+
+// IRQL names the interrupt request levels that software runs at, which are the same
+// on all processors; "" for those of devices.
+func IRQL(n uint64) string {
+	names := [...]string{"PASSIVE_LEVEL", "APC_LEVEL", "DISPATCH_LEVEL"}
+	if n < uint64(len(names)) {
+		return names[n]
+	}
+	return ""
 }
 
 type bugCheckValueKey struct {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-var paramKinds = []ParamKind{KindAddress, KindCode, KindStatus, KindTrap, KindContext, KindRecord, KindDecimal, KindValue, KindSub,
+var paramKinds = []ParamKind{KindAddress, KindCode, KindStatus, KindTrap, KindContext, KindRecord, KindDecimal, KindIRQL, KindValue, KindSub,
 	KindFastFail, KindTag, KindThread, KindProcess, KindIRP, KindDevice, KindDriver, KindText, KindUnicode, KindWHEA}
 
 // readParams reads up to four cells of the form meaning{kind}; "-" is none.

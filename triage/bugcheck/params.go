@@ -36,6 +36,8 @@ func (j *judge) name(p *Parameter, i int) {
 		p.Name = codes.Exception(uint32(p.Value))
 	case codes.KindFastFail:
 		p.Name = codes.FastFail(uint32(p.Value))
+	case codes.KindIRQL:
+		p.Name = codes.IRQL(p.Value)
 	case codes.KindTag:
 		p.Name = poolTag(uint32(p.Value))
 	case codes.KindAddress, codes.KindCode:

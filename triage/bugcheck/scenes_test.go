@@ -65,7 +65,7 @@ type want struct {
 
 var wants = map[string]want{
 	// faulty.sys faults; parameter 4 or 3 is the address of its instruction.
-	"irql":       {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "3 write", ""},
+	"irql":       {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "2 DISPATCH_LEVEL", ""},
 	"page_fault": {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "2 read", ""},
 	// The kernel faults, called by faulty.sys: the first driver from there.
 	"irql_kernel": {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "3 execute", ""},
