@@ -202,8 +202,11 @@ func classKey(c hang.Class) string {
 	return string(c)
 }
 
-func (a *AnalysisJSON) hangReason(inc *triage.Incident, v *hang.Verdict) {
-	if v == nil {
+// hangReason adds what the threads do to each other, and the frame that is to
+// blame when they hang.
+func (a *AnalysisJSON) hangReason(inc *triage.Incident, all *verdict.Verdict) {
+	v := all.Hang
+	if v == nil || all.OneThread {
 		return
 	}
 	a.Reason, a.Confidence = hangReason(inc, v), string(v.Confidence)

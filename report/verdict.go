@@ -26,7 +26,7 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 		a = &AnalysisJSON{Class: string(verdict.KindCrash), Reason: CrashType(&inc.Crash.Exception)}
 	case v != nil && hasContent(inc):
 		a = &AnalysisJSON{Class: string(v.Kind), Reason: "no exception: somebody asked for the dump"}
-		a.hangReason(inc, v.Hang)
+		a.hangReason(inc, v)
 	default:
 		return nil
 	}
@@ -34,9 +34,11 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 		a.Class = string(v.Kind)
 		a.crash(inc, v.Crash)
 		if v.Kind == verdict.KindHang {
-			a.hangReason(inc, v.Hang)
+			a.hangReason(inc, v)
 		}
-		a.Hang = hangJSON(inc, v.Hang)
+		if !v.OneThread {
+			a.Hang = hangJSON(inc, v.Hang)
+		}
 	}
 	return a
 }

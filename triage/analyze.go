@@ -10,6 +10,10 @@ import (
 	"dumptriage/unwind"
 )
 
+// DefaultFrames is how many frames of a half are walked at most where Options do
+// not say.
+const DefaultFrames = unwind.DefaultMaxFrames
+
 // Options steer an analysis. The zero value is usable.
 type Options struct {
 	Images []string // directories to look for images in, in order

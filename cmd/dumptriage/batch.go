@@ -187,7 +187,7 @@ func analyzers(c *cli.Context) (func() *fleet.Analyzer, error) {
 	if err != nil {
 		return nil, err
 	}
-	topt.Frames = frames
+	topt.Frames = walkLimit(frames)
 	rules, err := ruleFiles(c)
 	if err != nil {
 		return nil, err

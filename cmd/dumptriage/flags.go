@@ -24,7 +24,7 @@ var (
 		Usage: "look for .pdb and .sym files, and for images, in `PATH`: a folder, or a symbol path such as srv*cache*https://server; may be repeated"}
 	threadFlag = &cli.StringFlag{Name: "thread", Aliases: []string{"t"}, Usage: "only the thread with this `ID`: 22816, 0x5920 or 3adc.5920"}
 	framesFlag = &cli.IntFlag{Name: "frames", Aliases: []string{"n"}, DefaultText: "all",
-		Usage: "walk at most `N` frames of each half of a stack"}
+		Usage: "show at most `N` frames of each half of a stack"}
 	uniqueFlag = &cli.BoolFlag{Name: "unique", DisableDefaultText: true, Aliases: []string{"u"}, Usage: "show equal stacks once, with the threads that have them"}
 	aloneFlag  = &cli.BoolFlag{Name: "alone", DisableDefaultText: true, Usage: "do not look for the other half of a pair, beside a dump or in its archive"}
 	hashFlag   = &cli.BoolFlag{Name: "hash", DisableDefaultText: true, Usage: "hash the inputs whatever their size (by default up to 64 MiB)"}
@@ -75,6 +75,15 @@ func frameLimit(c *cli.Context) (int, error) {
 		return 0, usagef("--frames wants a number from 1 on")
 	}
 	return n, nil
+}
+
+// walkLimit is how many frames are walked where so many are to be shown: stacks are
+// judged as wholes, and what a dump is called does not hang on what is shown of it.
+func walkLimit(shown int) int {
+	if shown <= triage.DefaultFrames {
+		return 0
+	}
+	return shown
 }
 
 // reportOptions decides on colour: never in JSON, and by default only on a

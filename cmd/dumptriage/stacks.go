@@ -49,12 +49,15 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 	}
 	topt.Process, topt.AllProcesses = c.String(processFlag.Name), c.Bool(allFlag.Name)
 	topt.Callbacks = c.Bool(callbacksFlag.Name)
-	if topt.Frames, err = frameLimit(c); err != nil {
+	frames, err := frameLimit(c)
+	if err != nil {
 		return nil, opt, nil, err
 	}
+	topt.Frames = walkLimit(frames)
 	if opt, err = reportOptions(c); err != nil {
 		return nil, opt, nil, err
 	}
+	opt.Frames = frames
 	rules, err := ruleFiles(c)
 	if err != nil {
 		return nil, opt, nil, err
@@ -80,7 +83,7 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 		in.Close()
 		return nil, opt, nil, err
 	}
-	opt.Verdict = verdict.Of(inc, verdict.Options{Rules: rules})
+	opt.Verdict = verdict.Of(inc, verdict.Options{Rules: rules, OneThread: topt.Thread != nil})
 	return inc, opt, func() { inc.Close(); in.Close() }, nil
 }
 

@@ -28,6 +28,7 @@ const jitName = "[jit]"
 type canonical struct {
 	module, function string
 	name             string // "" when it has none
+	internal         bool   // an [internal] rule matched
 }
 
 // namer names the frames of a half.

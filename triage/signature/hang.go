@@ -26,7 +26,7 @@ func ofHang(inc *triage.Incident, h *Hang, r *Rules) *Signature {
 			continue
 		}
 		st := newStack(inc, t, false)
-		st.classify(r, false)
+		st.classify(r, false, true)
 		nodes = append(nodes, node{t, st.parts(), st.application(r), st})
 	}
 	if h.Cycle {
@@ -41,6 +41,9 @@ func ofHang(inc *triage.Incident, h *Hang, r *Rules) *Signature {
 			s.Stack = append(s.Stack, waitsFor)
 			s.Frames = append(s.Frames, waitsFor)
 		}
+		if len(n.parts) == 0 {
+			s.Frames = append(s.Frames, noFrames)
+		}
 		s.Frames = append(s.Frames, n.parts...)
 		s.Stack = append(s.Stack, n.stack.exact()...)
 		s.Steps = append(s.Steps, n.stack.steps...)
@@ -54,6 +57,9 @@ func ofHang(inc *triage.Incident, h *Hang, r *Rules) *Signature {
 
 // waitsFor stands between two threads of a chain.
 const waitsFor = "waits for"
+
+// noFrames stands for the frames of a thread that has none to offer.
+const noFrames = "no usable frames"
 
 // wordOnly makes a class one word.
 func wordOnly(c rune) rune {

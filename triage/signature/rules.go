@@ -14,30 +14,33 @@ const (
 	sectionIrrelevant = "irrelevant"
 	sectionPrefix     = "prefix"
 	sectionKeep       = "keep"
+	sectionInternal   = "internal"
 )
 
 // Sections are the sections that a rule file may have for signatures.
-var Sections = []string{sectionSentinel, sectionIrrelevant, sectionPrefix, sectionKeep}
+var Sections = []string{sectionSentinel, sectionIrrelevant, sectionPrefix, sectionKeep, sectionInternal}
 
 //go:embed signature.rules
 var builtinText string
 
 // Rules are compiled rules, safe for concurrent use.
-type Rules struct{ sentinel, rest *rules.Set }
+type Rules struct{ sentinel, internal, rest *rules.Set }
 
 // NewRules compiles the user's rules, which come before the built-in ones. Those
 // of other sections are not for signatures and ignored.
 func NewRules(user []rules.Rule) *Rules {
-	var sentinel, rest []rules.Rule
+	var sentinel, internal, rest []rules.Rule
 	for _, r := range slices.Concat(user, builtinRules()) {
 		switch {
 		case r.Section == sectionSentinel:
 			sentinel = append(sentinel, r)
+		case r.Section == sectionInternal:
+			internal = append(internal, r)
 		case slices.Contains(Sections, r.Section):
 			rest = append(rest, r)
 		}
 	}
-	return &Rules{rules.NewSet(sentinel), rules.NewSet(rest)}
+	return &Rules{rules.NewSet(sentinel), rules.NewSet(internal), rules.NewSet(rest)}
 }
 
 // Builtin returns the rules that algorithm bkt1 has.

@@ -69,7 +69,10 @@ type Signature struct {
 // Options steer Of.
 type Options struct {
 	Rules *Rules // nil for the built-in ones
-	Hang  *Hang  // when the incident is known to hang
+	// Class, when set, is what a crash was, where that is better known than by the
+	// exception's code alone.
+	Class string
+	Hang  *Hang // when the incident is known to hang
 	// NoFault says that the exception stands for no fault: a debugger broke in, or
 	// the program asked for a dump of itself. Then a hang counts.
 	NoFault bool
@@ -93,6 +96,9 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 		r = Builtin()
 	}
 	kind, class := classOf(inc)
+	if opt.Class != "" && kind == KindCrash {
+		class = opt.Class
+	}
 	if kind == KindCrash && opt.NoFault {
 		kind, class = KindSnapshot, classSnapshot
 	}
@@ -113,7 +119,7 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 	} else {
 		st = &stack{}
 	}
-	st.classify(r, class == classStackOverflow)
+	st.classify(r, class == classStackOverflow, kind == KindSnapshot)
 	s.Frames, s.Stack, s.Steps = st.parts(), st.exact(), st.steps
 	s.RTLSum, s.CRC32 = AddressHashes(st.addresses)
 	app := st.application(r)
@@ -182,9 +188,9 @@ func (s *Signature) finish(app []string, empty string) {
 // emptyName stands for the frames of a stack that has none to offer.
 func emptyName(inc *triage.Incident) string {
 	if name := processName(inc); name != "" {
-		return "no usable frames in " + name
+		return noFrames + " in " + name
 	}
-	return "no usable frames"
+	return noFrames
 }
 
 // processName is the process's image, in lower case, "" when it is not known. A

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dumptriage/triage"
+	"dumptriage/triage/rules"
 	"dumptriage/unwind"
 )
 
@@ -90,8 +91,9 @@ func newHalf(inc *triage.Incident, thread int, half *triage.Half, kernel bool) *
 	return s
 }
 
-// classify decides the fate of every frame.
-func (s *stack) classify(r *Rules, overflow bool) {
+// classify decides the fate of every frame. overflow names a stack by its
+// recursion; waiting is of a thread that no fault stopped.
+func (s *stack) classify(r *Rules, overflow, waiting bool) {
 	s.collapse(overflow)
 	if s.ring != nil {
 		s.classifyRing()
@@ -99,12 +101,12 @@ func (s *stack) classify(r *Rules, overflow bool) {
 	}
 	rest := s.belowSentinel(r)
 	for n, i := range rest {
-		rule := r.rest.Find(s.frames[i].module, s.frames[i].function)
+		rule := s.rule(r, i, waiting)
 		fate := FateKept
 		if rule != nil {
 			s.steps[i].Rule = rule.String()
 			switch rule.Section {
-			case sectionIrrelevant:
+			case sectionIrrelevant, sectionInternal:
 				fate = FateIrrelevant
 			case sectionPrefix:
 				fate = FatePrefix
@@ -123,6 +125,24 @@ func (s *stack) classify(r *Rules, overflow bool) {
 			return
 		}
 	}
+}
+
+// rule is the rule that a frame falls under, nil none. In a thread that waits, what
+// only a PDB could name says nothing: else the same wait would have one name with
+// symbols of the system and another without.
+func (s *stack) rule(r *Rules, i int, waiting bool) *rules.Rule {
+	f := &s.frames[i]
+	if waiting {
+		function := f.function
+		if function == "" {
+			function = "fn@"
+		}
+		if rule := r.internal.Find(f.module, function); rule != nil {
+			f.internal = true
+			return rule
+		}
+	}
+	return r.rest.Find(f.module, f.function)
 }
 
 // collapse takes further rounds of recursions out, and of a stack overflow what
@@ -192,7 +212,7 @@ func (s *stack) belowSentinel(r *Rules) []int {
 }
 
 // parts returns the frames of the text. When every frame was irrelevant, the
-// first of them stand for the stack.
+// first of them that have public names stand for the stack.
 func (s *stack) parts() []string {
 	if s.ring != nil {
 		return s.ring
@@ -201,8 +221,12 @@ func (s *stack) parts() []string {
 	for _, i := range s.text {
 		out = append(out, s.frames[i].name)
 	}
-	if out == nil {
-		for _, i := range s.live[:min(len(s.live), 3)] {
+	const most = 3
+	for _, i := range s.live {
+		if len(s.text) > 0 || len(out) == most {
+			break
+		}
+		if !s.frames[i].internal {
 			out = append(out, s.frames[i].name)
 		}
 	}

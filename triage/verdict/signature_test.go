@@ -13,21 +13,22 @@ import (
 
 // What the judges of crash and hang tell the signature.
 func TestNamed(t *testing.T) {
+	inc := &triage.Incident{Crash: &triage.Crash{}}
 	v := &Verdict{Hang: &hang.Verdict{State: hang.Possible, Subject: 2, Cycles: [][]int{{2, 5}}}}
-	opt := v.named(builtIn())
+	opt := v.named(inc, builtIn())
 	if h := opt.Hang; h == nil || h.Class != "deadlock" || !h.Cycle || !slices.Equal(h.Threads, []int{2, 5}) || *opt.Thread != 2 || opt.NoFault {
 		t.Errorf("a possible deadlock: %+v", opt)
 	}
 	v = &Verdict{Hang: &hang.Verdict{State: hang.Blocked, Subject: 1, Chains: [][]int{{4, 3, 1}, {9, 1}}}}
-	if h := v.named(builtIn()).Hang; h == nil || h.Class != "blocked" || h.Cycle || !slices.Equal(h.Threads, []int{4, 3, 1}) {
+	if h := v.named(inc, builtIn()).Hang; h == nil || h.Class != "blocked" || h.Cycle || !slices.Equal(h.Threads, []int{4, 3, 1}) {
 		t.Errorf("a chain: %+v", h)
 	}
 	v = &Verdict{Hang: &hang.Verdict{State: hang.Waiting, Subject: 0}, Crash: &crash.Verdict{Class: crash.DebuggerBreak}}
-	if opt := v.named(builtIn()); opt.Hang != nil || *opt.Thread != 0 || !opt.NoFault {
+	if opt := v.named(inc, builtIn()); opt.Hang != nil || *opt.Thread != 0 || !opt.NoFault {
 		t.Errorf("the main thread waits, a debugger broke in: %+v", opt)
 	}
 	v = &Verdict{Hang: &hang.Verdict{State: hang.Idle, Subject: -1}}
-	if opt := v.named(builtIn()); opt.Hang != nil || opt.Thread != nil {
+	if opt := v.named(inc, builtIn()); opt.Hang != nil || opt.Thread != nil {
 		t.Errorf("nothing hangs: %+v", opt)
 	}
 }

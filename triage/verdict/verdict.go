@@ -33,13 +33,18 @@ type Verdict struct {
 	Crash    *crash.Verdict
 	Hang     *hang.Verdict
 	BugCheck *bugcheck.Verdict
-	// Signature names the incident.
+	// Signature names the incident; nil when what it is made from was left out.
 	Signature *signature.Signature
+	OneThread bool // as Options.OneThread: Hang has the thread's wait, and no say on the process
 }
 
 // Options steer a verdict. The zero value is usable.
 type Options struct {
 	Rules *Rules // nil for the built-in ones alone
+	// OneThread says that only one thread was looked at. Then nothing is said of
+	// what the threads do to each other, and the incident has a name only if the
+	// thread is the one that it happened on.
+	OneThread bool
 }
 
 // Rules are the rules of every judge, ready for use.
@@ -108,15 +113,20 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 	if r == nil {
 		r = builtIn()
 	}
-	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang), BugCheck: bugcheck.Of(inc, r.bugcheck)}
-	v.Signature = signature.Of(inc, v.named(r))
+	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang), BugCheck: bugcheck.Of(inc, r.bugcheck), OneThread: opt.OneThread}
 	v.Kind = v.kind(inc)
+	if !opt.OneThread || v.Kind != KindSnapshot && v.Kind != KindLiveDump && inc.Crashing >= 0 {
+		v.Signature = signature.Of(inc, v.named(inc, r))
+	}
 	return v
 }
 
 // named is what the other judges have to say to the signature.
-func (v *Verdict) named(r *Rules) signature.Options {
+func (v *Verdict) named(inc *triage.Incident, r *Rules) signature.Options {
 	opt := signature.Options{Rules: r.signature, NoFault: v.Crash != nil && v.Crash.NoFault()}
+	if v.Crash != nil {
+		opt.Class = className(v.Crash, inc.Crash.Code)
+	}
 	if h := v.Hang; h != nil && h.Subject >= 0 {
 		opt.Thread = &h.Subject
 		if h.Hangs() {
@@ -138,7 +148,7 @@ func (v *Verdict) kind(inc *triage.Incident) Kind {
 		return KindLiveDump
 	case v.Crash != nil && !v.Crash.NoFault():
 		return KindCrash
-	case v.Hang.Hangs():
+	case v.Hang.Hangs() && !v.OneThread:
 		return KindHang
 	}
 	return KindSnapshot
