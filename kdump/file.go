@@ -31,6 +31,8 @@ type File struct {
 
 	full    *full // of dumps with physical memory
 	kdbgHow string
+	sym     *kernelSymbols // what the kernel's debug information says, nil when there is none
+	rows    *typeRows      // with symbols, the rows of the tables
 
 	mu      sync.Mutex
 	damages []*dump.Error
@@ -67,6 +69,11 @@ var _ dump.Source = (*File)(nil)
 // a *dump.Error, means that nothing could be read; whatever else is wrong is
 // left to Damage.
 func Open(r io.ReaderAt, size int64, name string) (*File, error) {
+	return OpenWith(r, size, name, Options{})
+}
+
+// OpenWith is Open with options.
+func OpenWith(r io.ReaderAt, size int64, name string, opt Options) (*File, error) {
 	c := cursor.At(r, size, 0, int64(header64.size), headerStream)
 	if c.Err() != nil {
 		return nil, named(c.Err(), name)
@@ -82,7 +89,7 @@ func Open(r io.ReaderAt, size int64, name string) (*File, error) {
 		f.openTriage()
 	case typeHeader: // it has no memory
 	case typeFull, typeSummary, typeBitmap, typeKernel, typeAutomatic, typeRangeK, typeRangeKA, typeRangeF:
-		f.openFull()
+		f.openFull(opt)
 	default:
 		f.damage(dump.Errorf(dump.UnsupportedFormat, headerStream,
 			"reading this kind (%s) is not supported: only its header is shown", kindName(h.dumpType)))

@@ -5,8 +5,9 @@ import (
 )
 
 // listLayout says where the fields lie by which processes and threads are found,
-// 0 not known, and how that is known: "table" by the sizes of the kernel's
-// structures, "calibrated" from what the fields must hold.
+// 0 not known, and how that is known: "symbols" by the types of the kernel's debug
+// information, "table" by the sizes of its structures, "calibrated" from what the
+// fields must hold.
 type listLayout struct {
 	pid, links              int // EPROCESS: UniqueProcessId, ActiveProcessLinks
 	threadHead, threadEntry int // EPROCESS, ETHREAD
@@ -37,6 +38,9 @@ func (f *File) listLayout() listLayout {
 			first, _ = dump.ReadPointer(f.mem, f.hdr.arch, head)
 		}
 		l.how = byTable
+		if f.rows != nil && f.sym.known["_EPROCESS"] {
+			l.how = bySymbols
+		}
 		process := first - uint64(row.pid+f.hdr.ptr)
 		switch {
 		case row.pid != 0 && f.isProcessAt(process):
@@ -75,7 +79,7 @@ func (f *File) pidsAt(off int) uint64 {
 	return one
 }
 
-// Layout says how the offsets of the lists are known: "table" or "calibrated";
+// Layout says how the offsets of the lists are known: "symbols", "table" or "calibrated";
 // "" for triage dumps and when they are not.
 func (f *File) Layout() string {
 	if f.full == nil {

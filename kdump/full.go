@@ -39,7 +39,7 @@ type full struct {
 // openFull reads the physical memory and finds the page tables, the kernel's
 // data block and the current thread. It never fails: what is missing becomes
 // damage.
-func (f *File) openFull() {
+func (f *File) openFull(opt Options) {
 	f.r = &pageCache{r: f.r}
 	phys := f.openPhysical()
 	if phys == nil {
@@ -48,7 +48,9 @@ func (f *File) openFull() {
 	f.full = &full{phys: phys, spaces: map[uint64]*AddressSpace{}}
 	f.findTables()
 	f.mem = &kernelMemory{f: f}
+	f.useSymbols(opt.Symbols)
 	f.findKDBG()
+	f.checkSymbols()
 	f.findCurrent()
 }
 

@@ -32,6 +32,14 @@ func (f *File) identities() identity {
 				break
 			}
 		}
+		if thread == nil && f.full != nil && f.kd != nil { // no processor says whose it was
+			for r := range f.allThreads() {
+				if _, ok := r.clientIDAt(f.offsets().cid); ok {
+					f.ids = identity{f.offsets().cid, f.listLayout().pid}
+					return
+				}
+			}
+		}
 		if thread != nil {
 			f.ids = f.findIdentity(thread, process)
 		}

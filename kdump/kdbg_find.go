@@ -10,26 +10,34 @@ import (
 // findKDBG reads KDDEBUGGER_DATA64 of a full dump: at the header's address, as it
 // stands or decoded, else wherever in the kernel's image it is.
 func (f *File) findKDBG() {
-	if f.hdr.kdbg.ok && kernelAddress(f.hdr.ptr, f.hdr.kdbg.v) {
-		b := make([]byte, kdbgMaximum)
-		n, _ := f.mem.ReadAt(b, f.hdr.kdbg.v)
-		if f.takeKDBG(b[:n], "header") {
-			return
-		}
-		if plain := decodeKDBG(b[:n], f.kernelBase()); plain != nil && f.takeKDBG(plain, "header, decoded") {
-			return
-		}
+	if f.hdr.kdbg.ok && f.takeKDBGAt(f.hdr.kdbg.v, "header", "header, decoded") {
+		return
 	}
-	if f.scanKDBG() || f.guessKDBG() {
+	if f.symbolKDBG() || f.scanKDBG() || f.typesKDBG() || f.guessKDBG() {
 		return
 	}
 	f.damage(dump.Errorf(dump.BadRecord, kdbgStream, "not found, neither at the header's address nor in the kernel's image: threads and processes cannot be listed"))
 }
 
 // KDBGFound says how the kernel's data block was found: "header", "header,
-// decoded", "scan", or "table" when it was not and the layout of the build stands
-// in for it; "" for triage dumps and when there is not even that.
+// decoded", "symbols", "symbols, decoded", "scan". When it was not, "types" says
+// that the kernel's symbols stand in for it, "table" the layout of the build. ""
+// is for triage dumps and when there is not even that.
 func (f *File) KDBGFound() string { return f.kdbgHow }
+
+// takeKDBGAt accepts the block at va as it stands or decoded.
+func (f *File) takeKDBGAt(va uint64, plain, decoded string) bool {
+	if !kernelAddress(f.hdr.ptr, va) {
+		return false
+	}
+	b := make([]byte, kdbgMaximum)
+	n, _ := f.mem.ReadAt(b, va)
+	if f.takeKDBG(b[:n], plain) {
+		return true
+	}
+	words := decodeKDBG(b[:n], f.kernelBase())
+	return words != nil && f.takeKDBG(words, decoded)
+}
 
 // takeKDBG accepts a block that is one and that names this kernel.
 func (f *File) takeKDBG(b []byte, how string) bool {

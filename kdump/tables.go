@@ -92,6 +92,9 @@ func (k *kernelKey) fits(f *File) bool {
 
 // offsets returns the row for the dump's kernel, or an empty one.
 func (f *File) offsets() *offsetRow {
+	if f.rows != nil {
+		return &f.rows.offsets
+	}
 	for i := range offsetRows {
 		if offsetRows[i].fits(f) {
 			return &offsetRows[i]
@@ -102,6 +105,9 @@ func (f *File) offsets() *offsetRow {
 
 // lists returns the row for the dump's kernel, or an empty one.
 func (f *File) lists() *listRow {
+	if f.rows != nil {
+		return &f.rows.lists
+	}
 	for i := range listRows {
 		if listRows[i].fits(f) {
 			return &listRows[i]
@@ -112,6 +118,9 @@ func (f *File) lists() *listRow {
 
 // waits returns the row for the dump's kernel, or an empty one.
 func (f *File) waits() *waitRow {
+	if f.rows != nil {
+		return &f.rows.waits
+	}
 	for i := range waitRows {
 		if waitRows[i].fits(f) {
 			return &waitRows[i]

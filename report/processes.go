@@ -17,7 +17,7 @@ type WholeSystem struct {
 	PageTables     string // their kind
 	PageTablesFrom string // header, self_map
 	DebuggerData   string // where KDDEBUGGER_DATA64 was found, "" nowhere
-	Offsets        string // how the places of fields are known: table, calibrated; "" not
+	Offsets        string // how the places of fields are known: symbols, table, calibrated; "" not
 	Processes      int
 }
 
@@ -27,8 +27,8 @@ type WholeSystemJSON struct {
 	Layout         string `json:"layout,omitempty" jsonschema_description:"how the file lists its pages: runs, bitmap, ranges"`
 	PageTables     string `json:"page_tables,omitempty"`
 	PageTablesFrom string `json:"page_tables_from,omitempty" jsonschema_description:"header, self_map, or header, not proved"`
-	DebuggerData   string `json:"debugger_data,omitempty" jsonschema_description:"where the kernel's data block was found: header, header, decoded, scan, table"`
-	Offsets        string `json:"offsets,omitempty" jsonschema_description:"how the places of fields are known: table or calibrated"`
+	DebuggerData   string `json:"debugger_data,omitempty" jsonschema_description:"where the kernel's data block was found: header, header, decoded, symbols, symbols, decoded, scan; when it was not, what stands in for it: types, table"`
+	Offsets        string `json:"offsets,omitempty" jsonschema_description:"how the places of fields are known: symbols (the types of the kernel's PDB), table or calibrated"`
 	ProcessCount   int    `json:"process_count"`
 }
 

@@ -104,6 +104,9 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 		a.store = symbols.NewPathStore(path, opt.Store)
 		a.inc.store = a.store // the incident's to close
 	}
+	if kernel != nil {
+		kernel.useKernelSymbols(a.store)
+	}
 	if user != nil && kernel != nil {
 		p, err := pair(user, kernel, how)
 		if err != nil {

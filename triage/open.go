@@ -25,6 +25,8 @@ type Dump struct {
 
 	otherMember string // of the archive, read too
 	onDisk      bool   // Path is that of a file
+
+	kernelSymbols bool // it is read by the PDB of its kernel
 }
 
 // Kernel reports whether the dump is a kernel dump.

@@ -13,7 +13,7 @@ func driversCommand() *cli.Command {
 		Usage:       "list the drivers of a kernel dump, loaded and unloaded",
 		Description: "The modules of the kernel, as the verb modules lists them; a user dump has none.",
 		ArgsUsage:   "KERNELDUMP",
-		Flags:       listFlags(),
+		Flags:       systemFlags(),
 		Action: listVerb(report.ListDrivers, func(c *cli.Context, d *triage.Dump, l *report.List) error {
 			if !d.Kernel() {
 				return usagef("%s is a user dump and has no drivers; see: dumptriage modules", d.Path)

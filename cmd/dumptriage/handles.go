@@ -17,7 +17,7 @@ func handlesCommand() *cli.Command {
 			"kernel dump the handle table of one process is read: of that which --process names, else of the\n" +
 			"one whose thread stopped the system.",
 		ArgsUsage: "DUMP",
-		Flags:     listFlags(processFlag),
+		Flags:     systemFlags(processFlag),
 		Action: listVerb(report.ListHandles, func(c *cli.Context, d *triage.Dump, l *report.List) error {
 			p, err := oneProcess(c, d)
 			if err != nil {

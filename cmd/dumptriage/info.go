@@ -35,7 +35,7 @@ func infoCommand() *cli.Command {
 		Usage:       "show what a dump is: kind, system, process, exception or bugcheck",
 		Description: "Reads the header and directory of a dump, but not its memory.",
 		ArgsUsage:   "DUMP",
-		Flags:       listFlags(hashFlag),
+		Flags:       systemFlags(hashFlag),
 		Action: listVerb(report.ListInfo, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
 			l.Whole = wholeSystem(d)
 			l.Crash, l.BugCheck = d.Exception(), d.BugCheck()

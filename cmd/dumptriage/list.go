@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,6 +15,33 @@ import (
 // listFlags are the flags of every verb that prints a list of facts.
 func listFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{jsonFlag, colorFlag, quietFlag}, more...)
+}
+
+// systemFlags are those of the verbs whose facts of a dump of a whole system are
+// found by the kernel's symbols, too.
+func systemFlags(more ...cli.Flag) []cli.Flag {
+	return listFlags(append([]cli.Flag{symbolsFlag, notBesideFlag, offlineFlag}, more...)...)
+}
+
+// useKernelSymbols looks for the kernel's PDB. Such a verb asks a server only when
+// its own command line names one.
+func useKernelSymbols(c *cli.Context, d *triage.Dump) error {
+	if !slices.Contains(c.Command.Flags, cli.Flag(symbolsFlag)) {
+		return nil
+	}
+	p, err := symbolPath(c)
+	if err != nil {
+		return err
+	}
+	opt := storeOptions(c, p)
+	if !c.IsSet(symbolsFlag.Name) {
+		opt.Fetcher = nil
+	}
+	if !c.Bool(notBesideFlag.Name) {
+		p = slices.Concat(triage.Beside(d), p)
+	}
+	d.UseKernelSymbols(p, opt)
+	return nil
 }
 
 // listVerb runs a verb that lists facts of one dump: fill adds them.
@@ -31,6 +59,9 @@ func listVerb(kind report.ListKind, fill func(c *cli.Context, d *triage.Dump, l 
 			return fail(c, err)
 		}
 		defer d.Close()
+		if err := useKernelSymbols(c, d); err != nil {
+			return err
+		}
 		limit := int64(triage.DefaultHashLimit)
 		if c.Bool(hashFlag.Name) {
 			limit = hashAll

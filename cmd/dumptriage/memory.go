@@ -30,7 +30,7 @@ func memoryCommand() *cli.Command {
 			"memory that the dump holds, physical ones of a full kernel dump. Sizes and offsets are hexadecimal, totals decimal.\n" +
 			"With --va or --pa the bytes there as the debuggers' db prints them, and why the next cannot be read.",
 		ArgsUsage: "DUMP",
-		Flags:     listFlags(vaFlag, paFlag, lengthFlag, processFlag),
+		Flags:     systemFlags(vaFlag, paFlag, lengthFlag, processFlag),
 		Action: listVerb(report.ListMemory, func(c *cli.Context, d *triage.Dump, l *report.List) error {
 			if c.IsSet(vaFlag.Name) || c.IsSet(paFlag.Name) {
 				return showMemory(c, d, l)

@@ -15,7 +15,7 @@ func modulesCommand() *cli.Command {
 			"size are what they file an image under (code_id in the JSON). Of a kernel dump they are the kernel's;\n" +
 			"of a full one --process lists those of a process.",
 		ArgsUsage: "DUMP",
-		Flags:     listFlags(processFlag),
+		Flags:     systemFlags(processFlag),
 		Action:    listVerb(report.ListModules, listModules),
 	}
 }

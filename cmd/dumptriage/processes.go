@@ -26,7 +26,7 @@ func processesCommand() *cli.Command {
 			"found by the kernel's list and by its table of ids; found by tells which. A # marks the process whose\n" +
 			"thread stopped the system. Command lines are read where the dump holds the process's memory.",
 		ArgsUsage: "KERNELDUMP",
-		Flags:     listFlags(processFlag, environmentFlag),
+		Flags:     systemFlags(processFlag, environmentFlag),
 		Action: listVerb(report.ListProcesses, func(c *cli.Context, d *triage.Dump, l *report.List) error {
 			if !d.Kernel() {
 				return usagef("%s is a user dump of one process; see: dumptriage info", d.Path)

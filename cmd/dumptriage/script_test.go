@@ -81,16 +81,24 @@ func checkStatus(ts *testscript.TestScript, neg bool, args []string) {
 // machineDump writes a full kernel dump of a machine: machine VARIANT KIND FILE,
 // KIND being a DumpType.
 func machineDump(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: machine variant kind file")
+	if neg || len(args) < 3 || len(args) > 5 {
+		ts.Fatalf("usage: machine variant kind file [pdb [pdb-of-another-build]]")
 	}
 	kind, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	for _, v := range machine.Variants() {
-		if v.Name == args[0] {
-			ts.Check(os.WriteFile(ts.MkAbs(args[2]), machine.Build(*v).Dump(machine.Kind(kind)), 0o666))
-			return
+	for _, v := range append(machine.Variants(), &machine.WindowsOdd) {
+		if v.Name != args[0] {
+			continue
 		}
+		m := machine.Build(*v)
+		ts.Check(os.WriteFile(ts.MkAbs(args[2]), m.Dump(machine.Kind(kind)), 0o666))
+		for i, name := range args[3:] {
+			pdb := m.KernelPDB()
+			pdb.GUID[0] += byte(i)
+			ts.Check(os.MkdirAll(filepath.Dir(ts.MkAbs(name)), 0o777))
+			ts.Check(os.WriteFile(ts.MkAbs(name), pdb.Bytes(), 0o666))
+		}
+		return
 	}
 	ts.Fatalf("no machine is called %q", args[0])
 }

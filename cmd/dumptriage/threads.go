@@ -17,7 +17,7 @@ func threadsCommand() *cli.Command {
 		Description: "Ids, TEBs, states, start addresses, times and names. Times are seconds of processor time.\n" +
 			"Of a full kernel dump the threads of all processes, or of the one that --process names.",
 		ArgsUsage: "DUMP",
-		Flags:     listFlags(processFlag),
+		Flags:     systemFlags(processFlag),
 		Action: listVerb(report.ListThreads, func(c *cli.Context, d *triage.Dump, l *report.List) error {
 			chosen, err := chosenProcesses(c, d)
 			if err != nil {
