@@ -81,11 +81,7 @@ func (w *cidWalk) add(va uint64, id uint32) bool {
 	if !kernelAddress(f.hdr.ptr, va) {
 		return false
 	}
-	var kind [1]byte
-	if n, _ := f.mem.ReadAt(kind[:], va); n == 0 {
-		return false
-	}
-	switch kind[0] & 0x7f {
+	switch f.typeAt(va) {
 	case objectProcess:
 		if !f.isProcessAt(va) {
 			return false

@@ -41,15 +41,15 @@ func (f *File) listLayout() listLayout {
 		if f.rows != nil && f.sym.known["_EPROCESS"] {
 			l.how = bySymbols
 		}
-		process := first - uint64(row.pid+f.hdr.ptr)
+		process, known := first-uint64(row.pid+f.hdr.ptr), f.firstIDs()
 		switch {
 		case row.pid != 0 && f.isProcessAt(process):
 			l.pid = row.pid
-		case f.pidsAt(row.pid) != 0:
-			l.pid, process = row.pid, f.pidsAt(row.pid)
+		case f.pidsAt(row.pid, known):
+			l.pid, process = row.pid, known[0]
 		default:
 			l.how = byTrial
-			l.pid, process = f.calibratePID(first)
+			l.pid, process = f.calibratePID(first, known)
 		}
 		if l.pid == 0 {
 			f.damage(dump.Errorf(dump.BadRecord, "EPROCESS", "the place of UniqueProcessId was not found: the list of processes cannot be walked"))
@@ -61,22 +61,24 @@ func (f *File) listLayout() listLayout {
 	return f.full.layout
 }
 
-// pidsAt returns a process of the table of ids when at offset off of all of
-// them, as far as a few tell, stands the id by which the table knows them.
-func (f *File) pidsAt(off int) uint64 {
+// firstIDs returns the processes with the lowest ids of the table of ids: a few
+// tell where all have theirs.
+func (f *File) firstIDs() []uint64 {
 	const few = 16
-	one, seen := uint64(0), 0
-	objects := f.cidTable().processes
-	for _, va := range byID(objects) {
-		if seen++; seen > few {
-			break
+	all := byID(f.cidTable().processes)
+	return all[:min(few, len(all))]
+}
+
+// pidsAt reports whether at offset off of these processes stands the id by which
+// the table of ids knows them.
+func (f *File) pidsAt(off int, processes []uint64) bool {
+	ids := f.cidTable().processes
+	for _, va := range processes {
+		if v, err := dump.ReadPointer(f.mem, f.hdr.arch, va+uint64(off)); off == 0 || err != nil || v != uint64(ids[va]) {
+			return false
 		}
-		if v, err := dump.ReadPointer(f.mem, f.hdr.arch, va+uint64(off)); off == 0 || err != nil || v != uint64(objects[va]) {
-			return 0
-		}
-		one = va
 	}
-	return one
+	return len(processes) > 0
 }
 
 // Layout says how the offsets of the lists are known: "symbols", "table" or "calibrated";
@@ -107,8 +109,8 @@ func (f *File) isProcessAt(va uint64) bool {
 // calibratePID finds UniqueProcessId: the first process of the list is System, so
 // the field holds 4, the list's own entry follows it, and the structure that
 // begins so far before it is a process. When the list cannot be read, it is where
-// all processes of the table of ids have theirs.
-func (f *File) calibratePID(first uint64) (pid int, process uint64) {
+// the processes of the table of ids, known, have theirs.
+func (f *File) calibratePID(first uint64, known []uint64) (pid int, process uint64) {
 	size, ptr := f.processSize(), f.hdr.ptr
 	found := 0
 	for off := ptr; off+2*ptr < size; off += ptr {
@@ -129,8 +131,8 @@ func (f *File) calibratePID(first uint64) (pid int, process uint64) {
 		return found, first - uint64(found+ptr)
 	}
 	for off := ptr; off+2*ptr < size; off += ptr {
-		if va := f.pidsAt(off); va != 0 {
-			return off, va
+		if f.pidsAt(off, known) {
+			return off, known[0]
 		}
 	}
 	return 0, 0
@@ -159,7 +161,7 @@ func (f *File) threadLayout(l *listLayout, lists *listRow, process uint64) {
 // threads, entry being the place in a thread.
 func (f *File) leadsToThread(process *record, head, entry int) bool {
 	flink := f.kernelPointer(process, head)
-	if flink == 0 || flink == process.va+uint64(head) {
+	if flink == 0 || flink == process.va+uint64(head) || f.typeAt(flink-uint64(entry)) != objectThread {
 		return false
 	}
 	r := f.recordAt(flink-uint64(entry), f.threadSize())
@@ -175,11 +177,15 @@ func (f *File) ownedBy(thread *record, process uint64) bool {
 	return f.kernelPointer(thread, f.kd.thread.apcProcess) == process
 }
 
+// maxTrials bounds the pairs of a list head and a place that are tried: a process
+// has some twenty lists, a thread some 300 places.
+const maxTrials = 1 << 16
+
 // calibrateThreads tries every list head of a process with every place in a
 // thread: KPROCESS has such a list too, either serves. The first of a process's
 // heads for which one place holds for its first two threads wins.
 func (f *File) calibrateThreads(process *record) (head, entry int) {
-	ptr, size := f.hdr.ptr, f.threadSize()
+	ptr, size, trials := f.hdr.ptr, f.threadSize(), 0
 	for head = ptr; head+2*ptr <= len(process.b); head += ptr {
 		flink, blink := f.kernelPointer(process, head), f.kernelPointer(process, head+ptr)
 		own := process.va + uint64(head)
@@ -190,6 +196,9 @@ func (f *File) calibrateThreads(process *record) (head, entry int) {
 			continue
 		}
 		for entry = ptr; entry+2*ptr <= size; entry += ptr {
+			if trials++; trials > maxTrials {
+				return 0, 0
+			}
 			if f.leadsToThread(process, head, entry) && f.isThreadAt(blink-uint64(entry)) {
 				return head, entry
 			}

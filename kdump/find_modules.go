@@ -75,9 +75,9 @@ func (f *File) loaderEntry(m dump.Memory, ptr int, va uint64) (dump.Module, bool
 	if c.Err() != nil || mod.Base == 0 || mod.Base%pageSize != 0 || mod.Size == 0 {
 		return mod, false
 	}
-	name, ok := readUnicode(m, ptr, va+uint64(l.fullName))
+	name, ok := f.readUnicode(m, ptr, va+uint64(l.fullName))
 	if !ok || name == "" {
-		if base, _ := readUnicode(m, ptr, va+uint64(l.baseName)); base != "" {
+		if base, _ := f.readUnicode(m, ptr, va+uint64(l.baseName)); base != "" {
 			name = base
 		}
 	}
@@ -231,7 +231,7 @@ func (f *File) readUnloadedList() {
 		if err1 != nil || err2 != nil {
 			return
 		}
-		name, _ := readUnicode(f.mem, ptr, va)
+		name, _ := f.readUnicode(f.mem, ptr, va)
 		if start == 0 || end <= start || name == "" {
 			continue
 		}

@@ -182,7 +182,7 @@ func (f *File) CommandLine(p *dump.Process) string {
 	if err != nil {
 		return ""
 	}
-	s, _ := readUnicode(m, f.hdr.ptr, params+uint64(l.commandLine))
+	s, _ := f.readUnicode(m, f.hdr.ptr, params+uint64(l.commandLine))
 	return s
 }
 
@@ -229,8 +229,9 @@ func (f *File) Environment(p *dump.Process) []string {
 // maxUnicode is the most that a UNICODE_STRING's 16-bit length can say.
 const maxUnicode = 0xfffe
 
-// readUnicode reads a UNICODE_STRING: Length u16, MaximumLength u16, Buffer.
-func readUnicode(m dump.Memory, ptr int, va uint64) (string, bool) {
+// readUnicode reads a UNICODE_STRING: Length u16, MaximumLength u16, Buffer. A
+// long text takes steps, as many structures may name the same one.
+func (f *File) readUnicode(m dump.Memory, ptr int, va uint64) (string, bool) {
 	var head [16]byte
 	if _, err := m.ReadAt(head[:2*ptr], va); err != nil {
 		return "", false
@@ -239,7 +240,7 @@ func readUnicode(m dump.Memory, ptr int, va uint64) (string, bool) {
 	length, most := c.U16(), c.U16()
 	c.Seek(ptr)
 	buffer := c.Pointer(ptr)
-	if length == 0 || length > most || length > maxUnicode || length%2 != 0 || buffer == 0 {
+	if length == 0 || length > most || length > maxUnicode || length%2 != 0 || buffer == 0 || !f.spend(int64(length)/bytesPerStep) {
 		return "", false
 	}
 	b := make([]byte, length)

@@ -67,8 +67,8 @@ func (f *File) processorBlocks(part int) []*record {
 	if f.kd == nil || f.kd.processorBlock == 0 {
 		return nil
 	}
-	n := uint32(maxProcessors)
-	if f.hdr.cpus.ok && f.hdr.cpus.v > 0 {
+	n, counted := uint32(maxProcessors), f.hdr.cpus.ok && f.hdr.cpus.v > 0
+	if counted {
 		n = min(n, f.hdr.cpus.v)
 	}
 	var out []*record
@@ -76,6 +76,9 @@ func (f *File) processorBlocks(part int) []*record {
 	for i := range n {
 		va, err := dump.ReadPointer(f.mem, f.hdr.arch, f.kd.processorBlock+uint64(i)*uint64(f.hdr.ptr))
 		if err != nil || !kernelAddress(f.hdr.ptr, va) {
+			if !counted { // the end of the array
+				break
+			}
 			unread++
 			continue
 		}

@@ -59,7 +59,7 @@ func (f *File) objectTypes() *objectTypes {
 		w := f.walkList(f.mem, head, maxObjectTypes, "OBJECT_TYPE")
 		for _, entry := range w.entries {
 			body := entry + uint64(l.info+l.header)
-			name, ok := readUnicode(f.mem, f.hdr.ptr, body+uint64(l.typeName))
+			name, ok := f.readUnicode(f.mem, f.hdr.ptr, body+uint64(l.typeName))
 			var n [1]byte
 			if got, _ := f.mem.ReadAt(n[:], body+uint64(l.typeNumber)); !ok || got == 0 || n[0] == 0 {
 				continue
@@ -146,7 +146,7 @@ const maxDirectories = 16
 // objectPath reads OBJECT_HEADER_NAME_INFO: a directory, then the name in it. The
 // root directory is called by a backslash and is in none.
 func (f *File) objectPath(info uint64, depth int) string {
-	name, _ := readUnicode(f.mem, f.hdr.ptr, info+uint64(f.hdr.ptr))
+	name, _ := f.readUnicode(f.mem, f.hdr.ptr, info+uint64(f.hdr.ptr))
 	directory, err := dump.ReadPointer(f.mem, f.hdr.arch, info)
 	if name == "" || err != nil || directory == 0 || depth >= maxDirectories {
 		return name

@@ -109,6 +109,16 @@ func (f *File) recordAtOffset(off uint32, size int, stream string) *record {
 	return &record{off: int64(off), b: c.Bytes(c.Len()), ptr: f.hdr.ptr}
 }
 
+// typeAt returns the object type in the first byte at va, 0xff when that is not
+// in the dump.
+func (f *File) typeAt(va uint64) uint8 {
+	var b [1]byte
+	if n, _ := f.mem.ReadAt(b[:], va); n == 0 {
+		return 0xff
+	}
+	return b[0] & 0x7f
+}
+
 // recordAt copies a structure from the dump's memory; nil unless all of it is
 // there.
 func (f *File) recordAt(va uint64, size int) *record {

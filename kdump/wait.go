@@ -170,7 +170,7 @@ func (f *File) waitBlocks(r *record, w *dump.KernelWait) []waitBlock {
 		count = maxWaitBlocks
 	}
 	var out []waitBlock
-	for first := at; len(out) < count; {
+	for first := at; len(out) < count && f.spend(1); {
 		b, ok := f.waitBlockAt(at, l, r.va)
 		if !ok {
 			if counted || len(out) == 0 && count > 0 {
@@ -319,6 +319,6 @@ func (f *File) processRef(va uint64) *dump.ThreadRef {
 // unicodeAt reads the UNICODE_STRING at an offset of a structure, "" when it is
 // not there.
 func (f *File) unicodeAt(va uint64, off int) string {
-	s, _ := readUnicode(f.mem, f.hdr.ptr, va+uint64(off))
+	s, _ := f.readUnicode(f.mem, f.hdr.ptr, va+uint64(off))
 	return cursor.CString([]byte(s))
 }
