@@ -141,6 +141,7 @@ type Module struct {
 	Kernel        bool
 	Unloaded      bool
 	UnloadedAt    time.Time // zero when not known
+	Reproducible  bool      // its debug directory says so: TimeDateStamp is a hash
 }
 
 // Contains reports whether va lies in the module.

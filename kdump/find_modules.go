@@ -86,8 +86,8 @@ func (f *File) loaderEntry(m dump.Memory, ptr int, va uint64) (dump.Module, bool
 	return mod, true
 }
 
-// identify reads an image's TimeDateStamp, CheckSum and CodeView record from its
-// headers in memory.
+// identify reads an image's TimeDateStamp, CheckSum, CodeView record and versions
+// from its headers and resources in memory.
 func (f *File) identify(m dump.Memory, mod *dump.Module) {
 	const peStream, peMagic, dosMagic = "PE header", 0x4550, 0x5a4d
 	page := make([]byte, pageSize)
@@ -110,41 +110,59 @@ func (f *File) identify(m dump.Memory, mod *dump.Module) {
 		return
 	}
 	mod.TimeDateStamp, mod.CheckSum = stamp, sum
-	const debugDirectory = 6
-	at := pe + 0x18 + directories + 8*debugDirectory
-	rva, size := field32(c, at), field32(c, at+4)
-	if c.Err() == nil && field32(c, pe+0x18+directories-4) > debugDirectory {
-		mod.CodeView = codeView(m, mod, uint64(rva), size)
+	const resourceDirectory, debugDirectory = 2, 6
+	count := field32(c, pe+0x18+directories-4)
+	directory := func(i int) (rva, size uint32) {
+		at := pe + 0x18 + directories + 8*i
+		if rva, size = field32(c, at), field32(c, at+4); c.Err() != nil || count <= uint32(i) {
+			return 0, 0
+		}
+		return rva, size
+	}
+	if rva, size := directory(debugDirectory); rva != 0 {
+		readDebugDirectory(m, mod, uint64(rva), size)
+	}
+	if rva, size := directory(resourceDirectory); rva != 0 && size != 0 {
+		readVersion(m, mod, rva)
 	}
 }
 
-// codeView reads the CodeView record that an IMAGE_DEBUG_DIRECTORY names.
-func codeView(m dump.Memory, mod *dump.Module, rva uint64, size uint32) (cv dump.CodeView) {
-	const entry, most, codeViewType, rsds, longest = 0x1c, 16, 2, 0x53445352, 0x400
+// readDebugDirectory reads the IMAGE_DEBUG_DIRECTORYs: the CodeView record that one
+// names, and whether one says that the build is reproducible.
+func readDebugDirectory(m dump.Memory, mod *dump.Module, rva uint64, size uint32) {
+	const entry, most, codeViewType, reproducible = 0x1c, 16, 2, 16
 	b := make([]byte, min(size/entry, most)*entry)
 	n, _ := m.ReadAt(b, mod.Base+rva)
 	c := cursor.New(b[:n], "debug directory", -1)
 	for c.Left() >= entry {
 		e := c.Sub(entry)
-		if field32(e, 0xc) != codeViewType {
-			continue
+		switch field32(e, 0xc) {
+		case codeViewType:
+			if mod.CodeView.Signature == "" {
+				mod.CodeView = codeView(m, mod, uint64(field32(e, 0x14)), field32(e, 0x10))
+			}
+		case reproducible:
+			mod.Reproducible = true
 		}
-		length, at := field32(e, 0x10), uint64(field32(e, 0x14))
-		data := make([]byte, min(length, longest))
-		n, _ := m.ReadAt(data, mod.Base+at)
-		r := cursor.New(data[:n], "CodeView", -1)
-		if at == 0 || r.U32() != rsds {
-			continue
-		}
-		var guid [16]byte
-		copy(guid[:], r.Bytes(len(guid)))
-		age := r.U32()
-		if r.Err() != nil {
-			continue
-		}
-		return dump.CodeView{Signature: "RSDS", GUID: guid, Age: age, PDB: cursor.CString(r.Bytes(r.Left()))}
 	}
-	return cv
+}
+
+// codeView reads a CodeView record.
+func codeView(m dump.Memory, mod *dump.Module, rva uint64, size uint32) (cv dump.CodeView) {
+	const rsds, longest = 0x53445352, 0x400
+	data := make([]byte, min(size, longest))
+	n, _ := m.ReadAt(data, mod.Base+rva)
+	r := cursor.New(data[:n], "CodeView", -1)
+	if rva == 0 || r.U32() != rsds {
+		return cv
+	}
+	var guid [16]byte
+	copy(guid[:], r.Bytes(len(guid)))
+	age := r.U32()
+	if r.Err() != nil {
+		return cv
+	}
+	return dump.CodeView{Signature: "RSDS", GUID: guid, Age: age, PDB: cursor.CString(r.Bytes(r.Left()))}
 }
 
 // userModules reads the modules of a process from its loader's list, and those

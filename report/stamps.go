@@ -20,6 +20,15 @@ const (
 // firstImages is when the first tools that write PE images were: no image is older.
 var firstImages = time.Date(1992, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// stampOf is what the stamp of a module is by itself; an image may say that its build
+// is reproducible.
+func stampOf(m *dump.Module, captured time.Time) stampKind {
+	if m.Reproducible && m.TimeDateStamp != 0 {
+		return stampHash
+	}
+	return kindOfStamp(m.TimeDateStamp, captured)
+}
+
 // kindOfStamp tells dates from the hashes that reproducible builds have in their
 // place: no image was built after the dump was written. Clocks may be a day off.
 func kindOfStamp(stamp uint32, captured time.Time) stampKind {
@@ -39,7 +48,9 @@ func stampKinds(modules []*triage.Module, captured time.Time) []stampKind {
 	kinds := make([]stampKind, len(modules))
 	hashes := 0
 	for i, m := range modules {
-		if kinds[i] = kindOfStamp(m.TimeDateStamp, captured); kinds[i] == stampHash {
+		kinds[i] = stampOf(m.Module, captured)
+		// One that an image tells of says nothing of the others, which would, too.
+		if kinds[i] == stampHash && !m.Reproducible {
 			hashes++
 		}
 	}

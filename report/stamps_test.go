@@ -40,4 +40,11 @@ func TestStampKinds(t *testing.T) {
 	if k := stampKinds(list(0xfe185fa8, 0x5fda0f00, 0x5fda0f00, 0x5fda0f00, 0x5fda0f00), captured); k[0] != stampHash || k[1] != stampDate {
 		t.Errorf("of five: %v", k)
 	}
+	// An image that says so itself has a hash whatever it looks like, and nothing
+	// follows for the others.
+	own := list(0x5fda0f00, 0x5fda0f00)
+	own[0].Reproducible = true
+	if k := stampKinds(own, captured); k[0] != stampHash || k[1] != stampDate {
+		t.Errorf("of its own word: %v", k)
+	}
 }
