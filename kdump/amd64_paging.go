@@ -47,7 +47,11 @@ func (p pagingAMD64) walk(s *AddressSpace, va uint64) translation {
 		case !ok:
 			return translation{state: PageTableMissing, level: level}
 		case e&pteValid == 0:
-			return s.notValidTable(e, level)
+			var t translation
+			if table, t = s.invalidTable(e, level); table == 0 {
+				return t
+			}
+			continue
 		case e&pteLarge != 0 && level <= 3:
 			frame := e & pteFrame &^ (1<<shift - 1)
 			return translation{page: frame | va&(1<<shift-1)&^(pageSize-1), level: level, entry: e}
@@ -57,13 +61,22 @@ func (p pagingAMD64) walk(s *AddressSpace, va uint64) translation {
 	return p.leaf(s, table, va)
 }
 
-// notValidTable: page tables of a process that was swapped out may be in
-// transition too, which is not followed; what is below them is not known.
-func (s *AddressSpace) notValidTable(e uint64, level int) translation {
-	if e == 0 {
-		return translation{state: PageInvalid, level: level}
+// invalidTable decodes an entry that should name a page table and is not valid.
+// Tables of a process that was trimmed are in transition like any of its pages,
+// and are returned while they are in memory; else the table is 0 and the
+// translation says why.
+func (s *AddressSpace) invalidTable(e uint64, level int) (table uint64, t translation) {
+	switch {
+	case e == 0:
+		return 0, translation{state: PageInvalid, level: level}
+	case e&ptePrototype != 0 || e&pteTransition == 0:
+		return 0, translation{state: PagePagedOut, level: level, entry: e}
 	}
-	return translation{state: PagePagedOut, level: level, entry: e}
+	table = s.transitionFrame(e)
+	if table == 0 || !s.holds(table) {
+		return 0, translation{state: PageTableMissing, level: level, entry: e}
+	}
+	return table, t
 }
 
 func (p pagingAMD64) leaf(s *AddressSpace, table, va uint64) translation {

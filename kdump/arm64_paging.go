@@ -40,7 +40,11 @@ func (p pagingARM64) walk(s *AddressSpace, va uint64) translation {
 		case !ok:
 			return translation{state: PageTableMissing, level: level}
 		case e&pteValid == 0:
-			return s.notValidTable(e, level)
+			var t translation
+			if table, t = s.invalidTable(e, level); table == 0 {
+				return t
+			}
+			continue
 		case e&armTable == 0:
 			if level > 3 { // no block of that size exists
 				return translation{state: PageInvalid, level: level, entry: e}

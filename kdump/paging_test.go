@@ -87,7 +87,18 @@ func amd64Machine(levels int) (m *handBuilt, root uint64, wants []want) {
 	m.setEntry(dirEntry(m, root, va+0x600000, 2), 0x6666000|0x63)                      // a table that is not
 	m.setEntry(dirEntry(m, root, va+0x800000, 2), 0x99<<32|4<<5)                       // a table in the page file
 	m.setEntry(root+0x1ed*8, root|0x63)                                                // maps itself
+	// Tables in transition, of a trimmed process: the last one plain, one above it masked, one that is gone.
+	trimmed := m.page()
+	m.setEntry(trimmed+5*8, data|0x63)
+	m.setEntry(trimmed+6*8, tr|1<<11|1<<4|4<<5)
+	m.setEntry(dirEntry(m, root, va+0xa00000, 2), trimmed|1<<11|1<<4|4<<5)
+	m.setEntry(dirEntry(m, root, va+0xc00000, 2), 0x7777000|1<<11|1<<4|4<<5)
+	above := m.page()
+	m.setEntry(above, trimmed|0x63)
+	m.setEntry(dirEntry(m, root, va+0x80000000, 3), above|1<<11|1<<45|4<<5)
 	return m, root, []want{
+		{va + 0xa05000, 0x11, PageValid}, {va + 0xa06000, 0x44, PageTransition}, {va + 0xa07000, 0, PageInvalid},
+		{va + 0xc00000, 0, PageTableMissing}, {va + 0x80005000, 0x11, PageValid}, {va + 0x80200000, 0, PageInvalid},
 		{va, 0x11, PageValid},
 		{va + 0x200000 + 0x3008, 0x22, PageValid},
 		{va + 0x40000000 + 0x12345010, 0x33, PageValid},
@@ -185,8 +196,10 @@ func TestPagingX86(t *testing.T) {
 	set32(root+0x81000000>>22*4, 0x1000000|1<<7|0x63) // 4 MiB
 	m.pages[0x312345] = markedPage(0x77)
 	set32(root+0x82000000>>22*4, 0x12000000|3<<13|1<<7|0x63) // 4 MiB at 0x312000000, its bits from 32 up in 13 and 14
+	set32(root+0x83000000>>22*4, table|1<<11|4<<5) // its table is in transition
 	s := newAddressSpace(physOf(t, m), pagingX86{}, root, nil)
 	checkPages(t, s, []want{
+		{0x83123000, 0x11, PageValid},
 		{0x82345000, 0x77, PageValid},
 		{0x80523000, 0x11, PageValid}, {0x80524000, 0x11, PageTransition}, {0x80525000, 0, PageDemandZero}, {0x80526000, 0, PagePagedOut},
 		{0x80527000, 0, PageInvalid}, {0x81234000, 0x22, PageValid}, {0x90000000, 0, PageInvalid}, {0x1_00000000, 0, PageNonCanonical},
@@ -197,6 +210,7 @@ func TestPagingX86(t *testing.T) {
 	m.pages[data>>12] = markedPage(0x33)
 	m.setEntry(pdpt+2*8, dir|1)
 	m.setEntry(dir+2*8, table|0x63) // 0x80400000
+	m.setEntry(dir+3*8, table|1<<11|1<<4|4<<5)
 	m.setEntry(table+0x123*8, data|0x8000000000000063)
 	const proto = 0x80523ff0 // in the page of data: its last words
 	m.setEntry(table+0x124*8, proto<<32|1<<10)
@@ -207,7 +221,7 @@ func TestPagingX86(t *testing.T) {
 	m.pages[0x40123] = markedPage(0x55)
 	s = newAddressSpace(physOf(t, m), pagingX86{pae: true}, pdpt, nil)
 	checkPages(t, s, []want{
-		{0x80523000, 0x33, PageValid}, {0x80524000, 0x44, PagePrototype}, {0x81123000, 0x55, PageValid}, {0x80525000, 0, PageInvalid}, {0xc0000000, 0, PageInvalid},
+		{0x80723000, 0x33, PageValid}, {0x80523000, 0x33, PageValid}, {0x80524000, 0x44, PagePrototype}, {0x81123000, 0x55, PageValid}, {0x80525000, 0, PageInvalid}, {0xc0000000, 0, PageInvalid},
 	})
 }
 
@@ -225,10 +239,11 @@ func TestPagingARM64(t *testing.T) {
 	m.setEntry(l1+8, 0x80000000|1) // block of 1 GiB
 	m.setEntry(l2, l3|3)
 	m.setEntry(l2+8, 0x40000000|1) // block of 2 MiB
+	m.setEntry(l2+16, l3|1<<11|1<<4|4<<5) // a table in transition, as on x64
 	m.setEntry(l3, data|0x0060000000000403)
 	m.setEntry(l3+8, data|1) // no form of a page
 	wants := []want{
-		{va, 0x11, PageValid}, {va + 0x203000, 0x22, PageValid}, {va + 0x40001000, 0x33, PageValid},
+		{va, 0x11, PageValid}, {va + 0x400000, 0x11, PageValid}, {va + 0x203000, 0x22, PageValid}, {va + 0x40001000, 0x33, PageValid},
 		{va + 0x1000, 0, PageInvalid}, {va + 0x2000, 0, PageInvalid}, {0x1000, 0, PageInvalid},
 	}
 	checkPages(t, newAddressSpace(physOf(t, m), pagingARM64{}, root, nil), wants)
@@ -245,7 +260,7 @@ func TestPagingARM64(t *testing.T) {
 	// TTBR1's own table counts from its beginning.
 	m.setEntry(root+0xf0*8, l1|3)
 	m.setEntry(root+0x1f0*8, 0)
-	checkPages(t, newAddressSpace(physOf(t, m), pagingARM64{short: true}, root, nil), wants[:3])
+	checkPages(t, newAddressSpace(physOf(t, m), pagingARM64{short: true}, root, nil), wants[:4])
 }
 
 // BenchmarkTranslate reads one word of each of 200,000 pages, most of which the

@@ -20,16 +20,20 @@ func (p pagingX86) walk(s *AddressSpace, va uint64) translation {
 	}
 	const directoryShift, frame = 22, 0xfffff000
 	e, ok := s.entry(s.root&frame+va>>directoryShift*4, 4)
+	table := e & frame
 	switch {
 	case !ok:
 		return translation{state: PageTableMissing, level: 2}
 	case e&pteValid == 0:
-		return s.notValidTable(e, 2)
+		var t translation
+		if table, t = s.invalidTable(e, 2); table == 0 {
+			return t
+		}
 	case e&pteLarge != 0: // 4 MiB; bits 13 to 20 are bits 32 to 39 of the address (PSE-36)
 		base := e&0xffc00000 | e>>13&0xff<<32
 		return translation{page: base | va&0x3ff000, level: 2, entry: e}
 	}
-	t := p.leaf(s, e&frame, va)
+	t := p.leaf(s, table, va)
 	t.table = 0 // such a table maps 4 MiB, the cache is of those of 2 MiB
 	return t
 }
@@ -39,19 +43,23 @@ func (p pagingX86) walkPAE(s *AddressSpace, va uint64) translation {
 	if !ok {
 		return translation{state: PageTableMissing, level: 3}
 	}
-	if e&pteValid == 0 {
-		return s.notValidTable(e, 3)
+	if e&pteValid == 0 { // the processor loads all four: none is ever in transition
+		return translation{state: PageInvalid, level: 3, entry: e}
 	}
 	e, ok = s.entry(e&pteFrame+va>>21%entriesPerTable*8, 8)
+	table := e & pteFrame
 	switch {
 	case !ok:
 		return translation{state: PageTableMissing, level: 2}
 	case e&pteValid == 0:
-		return s.notValidTable(e, 2)
+		var t translation
+		if table, t = s.invalidTable(e, 2); table == 0 {
+			return t
+		}
 	case e&pteLarge != 0:
 		return translation{page: e&pteFrame&^0x1fffff | va&0x1ff000, level: 2, entry: e}
 	}
-	return p.leaf(s, e&pteFrame, va)
+	return p.leaf(s, table, va)
 }
 
 func (p pagingX86) leaf(s *AddressSpace, table, va uint64) translation {
