@@ -15,31 +15,58 @@ func (v *View) Handles() []dump.Handle {
 	return v.handles
 }
 
-// processHandles reads EPROCESS.ObjectTable. Its entries name object headers as
-// those of the table of ids name objects.
+// processHandles describes the handles of a process.
 func (f *File) processHandles(p *dump.Process) []dump.Handle {
+	table := f.handleTable(p)
+	if table == 0 {
+		return nil
+	}
+	out := []dump.Handle{}
+	f.eachHandle(table, func(object uint64, access, id uint32) {
+		out = append(out, f.handle(object, access, id))
+	})
+	return out
+}
+
+// HandleCount returns how many handles a process has open; ok is false when its
+// handle table, or a part of it, is not in the dump.
+func (f *File) HandleCount(p *dump.Process) (n int, ok bool) {
+	table := f.handleTable(p)
+	if table == 0 {
+		return 0, false
+	}
+	ok = f.eachHandle(table, func(uint64, uint32, uint32) { n++ })
+	return n, ok
+}
+
+// handleTable returns the address of a process's HANDLE_TABLE, 0 when it has none
+// in the dump.
+func (f *File) handleTable(p *dump.Process) uint64 {
 	off := f.waits().handles
 	if f.full == nil || off == 0 {
-		return nil
+		return 0
 	}
 	r := f.recordAt(p.EPROCESS, f.processSize())
 	if r == nil {
-		return nil
+		return 0
 	}
 	table := f.kernelPointer(r, off)
 	if table == 0 || f.tableCode(table) == 0 {
-		return nil
+		return 0
 	}
-	decode := f.handleDecoder()
-	out := []dump.Handle{}
-	f.readTable(table, handleStream, func(low, high uint64, id uint32) {
-		header := decode.object(low)
-		if !kernelAddress(f.hdr.ptr, header) {
-			return
+	return table
+}
+
+// eachHandle calls fn with each handle of a table, whose entries name object
+// headers as those of the table of ids name objects. It reports whether all of the
+// table was read.
+func (f *File) eachHandle(table uint64, fn func(object uint64, access, id uint32)) (whole bool) {
+	decode, header := f.handleDecoder(), uint64(f.objectLayout().header)
+	return f.readTable(table, handleStream, func(low, high uint64, id uint32) {
+		if at := decode.object(low); kernelAddress(f.hdr.ptr, at) {
+			fn(at+header, uint32(high), id)
 		}
-		out = append(out, f.handle(header+uint64(f.objectLayout().header), uint32(high), id))
 	})
-	return out
 }
 
 // handleDecoder is the form of entries that the table of ids proved, else the

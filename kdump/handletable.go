@@ -15,6 +15,7 @@ type tableWalk struct {
 	seen    map[uint64]bool // pages
 	pages   int
 	entries int
+	missing int // pages of it that are not in the dump, or in part
 }
 
 // tableCode reads HANDLE_TABLE.TableCode: the second field since Windows 8, the
@@ -29,17 +30,23 @@ func (f *File) tableCode(table uint64) uint64 {
 	return 0
 }
 
-// readTable walks the table at an address.
-func (f *File) readTable(table uint64, stream string, entry func(low, high uint64, id uint32)) {
+// readTable walks the table at an address, and reports whether all of it was read.
+func (f *File) readTable(table uint64, stream string, entry func(low, high uint64, id uint32)) (whole bool) {
 	code := f.tableCode(table)
 	if code == 0 {
-		return
+		return false
 	}
 	w := &tableWalk{f: f, stream: stream, entry: entry, seen: map[uint64]bool{}}
 	w.page(code&^3, int(code&3), 0)
 	if w.full() {
 		f.damage(dump.Errorf(dump.Limit, stream, "larger than any system's, or than the file: the rest is left out"))
 	}
+	if w.missing > 0 { // tables are pageable
+		e := dump.Errorf(dump.OutOfRange, stream, "%d of %d pages of the table at %#x are not in the dump: what they name is left out", w.missing, w.pages, table)
+		e.Warning = true
+		f.damage(e)
+	}
+	return w.missing == 0 && !w.full() && !f.full.spent.Load()
 }
 
 // full reports that no more is read. Honest pages do not lie over each other, so
@@ -57,6 +64,9 @@ func (w *tableWalk) page(va uint64, level int, first uint32) {
 	w.pages++
 	page := make([]byte, pageSize)
 	n, _ := w.f.mem.ReadAt(page, va)
+	if n < pageSize {
+		w.missing++
+	}
 	ptr := w.f.hdr.ptr
 	c := cursor.New(page[:n], w.stream, -1)
 	if level == 0 {

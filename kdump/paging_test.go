@@ -196,7 +196,7 @@ func TestPagingX86(t *testing.T) {
 	set32(root+0x81000000>>22*4, 0x1000000|1<<7|0x63) // 4 MiB
 	m.pages[0x312345] = markedPage(0x77)
 	set32(root+0x82000000>>22*4, 0x12000000|3<<13|1<<7|0x63) // 4 MiB at 0x312000000, its bits from 32 up in 13 and 14
-	set32(root+0x83000000>>22*4, table|1<<11|4<<5) // its table is in transition
+	set32(root+0x83000000>>22*4, table|1<<11|4<<5)           // its table is in transition
 	s := newAddressSpace(physOf(t, m), pagingX86{}, root, nil)
 	checkPages(t, s, []want{
 		{0x83123000, 0x11, PageValid},
@@ -238,7 +238,7 @@ func TestPagingARM64(t *testing.T) {
 	m.setEntry(l1, l2|3)
 	m.setEntry(l1+8, 0x80000000|1) // block of 1 GiB
 	m.setEntry(l2, l3|3)
-	m.setEntry(l2+8, 0x40000000|1) // block of 2 MiB
+	m.setEntry(l2+8, 0x40000000|1)        // block of 2 MiB
 	m.setEntry(l2+16, l3|1<<11|1<<4|4<<5) // a table in transition, as on x64
 	m.setEntry(l3, data|0x0060000000000403)
 	m.setEntry(l3+8, data|1) // no form of a page

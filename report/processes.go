@@ -60,6 +60,7 @@ func orNone(s string) string {
 type ProcessEntry struct {
 	*dump.Process
 	Threads     int      // found in the dump, -1 not counted
+	Handles     int      // open, -1 not known
 	Environment []string // nil when it was not asked for or is not in the dump
 }
 
@@ -72,6 +73,7 @@ type ProcessEntryJSON struct {
 	Created        string   `json:"created,omitempty"`
 	Exited         string   `json:"exited,omitempty"`
 	ThreadCount    *int     `json:"thread_count,omitempty"`
+	HandleCount    *int     `json:"handle_count,omitempty" jsonschema_description:"open handles (processes); absent when the dump does not hold the whole handle table"`
 	Wow64          bool     `json:"wow64" jsonschema_description:"a 32-bit process on a 64-bit system"`
 	Session        *uint32  `json:"session,omitempty"`
 	EPROCESS       string   `json:"eprocess,omitempty"`
@@ -86,7 +88,7 @@ type ProcessEntryJSON struct {
 // processesOf gives the processes of an incident the form of a list.
 func processesOf(inc *triage.Incident) (out []ProcessEntry) {
 	for i := range inc.Processes {
-		out = append(out, ProcessEntry{Process: &inc.Processes[i], Threads: inc.Processes[i].ThreadCount})
+		out = append(out, ProcessEntry{Process: &inc.Processes[i], Threads: inc.Processes[i].ThreadCount, Handles: -1})
 	}
 	return out
 }
@@ -104,7 +106,7 @@ func (s *stream) processes(all []ProcessEntry, current *dump.Process, h hexer) {
 			if p.HasSession {
 				j.Session = &p.Session
 			}
-			j.ThreadCount = count(p.Threads)
+			j.ThreadCount, j.HandleCount = count(p.Threads), count(p.Handles)
 			if !yield(j) {
 				return
 			}
@@ -118,10 +120,10 @@ func isCurrent(p, current *dump.Process) bool {
 }
 
 func (t *text) processTable(l *List) {
-	t.table([]string{" ", "pid", "ppid", "session", "threads", "wow64", "created", "exited", "eprocess", "dir base", "found by", "name", "command line"}, func(add func(...string)) {
+	t.table([]string{" ", "pid", "ppid", "session", "threads", "handles", "wow64", "created", "exited", "eprocess", "peb", "dir base", "found by", "name", "command line"}, func(add func(...string)) {
 		for i := range l.Processes {
 			p := &l.Processes[i]
-			mark, id, parent, session, threads, wow := "", "", "", "", "", ""
+			mark, id, parent, session, threads, handles, wow := "", "", "", "", "", "", ""
 			if isCurrent(p.Process, l.Process) {
 				mark = "#"
 			}
@@ -134,10 +136,13 @@ func (t *text) processTable(l *List) {
 			if p.Threads >= 0 {
 				threads = strconv.Itoa(p.Threads)
 			}
+			if p.Handles >= 0 {
+				handles = strconv.Itoa(p.Handles)
+			}
 			if p.Wow64 {
 				wow = "yes"
 			}
-			add(mark, id, parent, session, threads, wow, shortTime(p.Process.Created), shortTime(p.Exited), t.known(p.EPROCESS), fmt.Sprintf("%x", p.DirBase), p.How, clean(p.Name), clean(p.CommandLine))
+			add(mark, id, parent, session, threads, handles, wow, shortTime(p.Process.Created), shortTime(p.Exited), t.known(p.EPROCESS), t.known(p.PEB), fmt.Sprintf("%x", p.DirBase), p.How, clean(p.Name), clean(p.CommandLine))
 		}
 	})
 	for i := range l.Processes {

@@ -43,6 +43,17 @@ func (d *Dump) CommandLine(p *dump.Process) string {
 	return p.CommandLine
 }
 
+// HandleCount returns how many handles a process of a full kernel dump has open,
+// -1 when its handle table, or a part of it, is not in the dump.
+func (d *Dump) HandleCount(p *dump.Process) int {
+	if k := d.wholeSystem(); k != nil {
+		if n, ok := k.HandleCount(p); ok {
+			return n
+		}
+	}
+	return -1
+}
+
 // Environment returns the environment variables of a process of a full kernel
 // dump, nil when its memory is not in the dump. They may hold secrets.
 func (d *Dump) Environment(p *dump.Process) []string {

@@ -39,7 +39,7 @@ func processesCommand() *cli.Command {
 			for _, p := range chosen {
 				one := *p
 				one.CommandLine = d.CommandLine(p)
-				e := report.ProcessEntry{Process: &one, Threads: one.ThreadCount}
+				e := report.ProcessEntry{Process: &one, Threads: one.ThreadCount, Handles: d.HandleCount(p)}
 				if n, ok := threads[p.EPROCESS]; ok && e.Threads <= 0 {
 					e.Threads = n
 				}
