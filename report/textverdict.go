@@ -9,6 +9,7 @@ import (
 	"dumptriage/dump"
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
+	"dumptriage/unwind"
 )
 
 // TriageText writes the verdict for people: what happened and who is to blame,
@@ -109,7 +110,7 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 	t.fact(opt, "", "Class", joinWith(", ", string(c.Class), byRule(inc, c)))
 	if b := c.Blame; b != nil {
 		t.fact(opt, sgrBold, "Blame", callSite(b.Frame, t.arch)+sourceLine(b.Frame.Name.File, b.Frame.Name.Line))
-		t.fact(opt, "", "Because", joinWith(", ", string(b.Rule), b.Source, fmt.Sprintf("frame %d", b.Index)+found(b.Frame), confidence(b.Confidence)))
+		t.fact(opt, "", "Because", joinWith(", ", string(b.Rule), b.Source, fmt.Sprintf("frame %d", b.Index)+found(b.Frame), behindGuesses(inc, b), confidence(b.Confidence)))
 	}
 	if in := inc.Crash.Instruction; in != nil && byProcessor(inc.Crash.Code) {
 		constant := ""
@@ -118,7 +119,7 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 		}
 		t.fact(opt, "", "At", strings.TrimSpace(in.Text+" "+constant))
 	}
-	if c.HasAddress && c.Target != nil && c.Class != crash.NullPointer {
+	if c.HasAddress && c.Target != nil && c.Class != crash.NullPointer && !unknownAddress(c) {
 		t.fact(opt, "", "Target", joinWith(": ", t.addr(c.Address), t.targetWords(c.Target)))
 	}
 	if r := c.Recursion; r != nil {
@@ -144,6 +145,12 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 	}
 }
 
+// unknownAddress reports whether all that is known of an address is that the
+// processor had none to give: Windows writes ^0 then.
+func unknownAddress(c *crash.Verdict) bool {
+	return c.Class == crash.NonCanonical && c.Address == ^uint64(0)
+}
+
 // byRule says which function of the stack gave the class.
 func byRule(inc *triage.Incident, c *crash.Verdict) string {
 	if frames := crashedFrames(inc); c.Rule != "" && c.RuleFrame < len(frames) {
@@ -165,6 +172,17 @@ func byProcessor(code uint32) bool {
 func found(f *triage.Frame) string {
 	if s := howFound(f); s != "" {
 		return " found by" + strings.NewReplacer("[", "", "]", "").Replace(s)
+	}
+	return ""
+}
+
+// behindGuesses says that the way to a blamed frame was found by scanning.
+func behindGuesses(inc *triage.Incident, b *crash.Blame) string {
+	frames := crashedFrames(inc)
+	for i := range frames[:min(b.Index, len(frames))] {
+		if f := &frames[i]; f.Trust == unwind.TrustScan && b.Frame.Trust != unwind.TrustScan {
+			return "behind frames found by scan"
+		}
 	}
 	return ""
 }

@@ -53,6 +53,7 @@ func (j *judge) blame() {
 	if b == nil && from > 0 || b == nil && to < len(j.frames) {
 		b = j.firstOfApplication(0, len(j.frames), BlameFirst)
 	}
+	b = j.proven(b)
 	if b == nil {
 		b = j.fallback()
 	}

@@ -50,6 +50,18 @@ func TestMadeCrashes(t *testing.T) {
 	}
 }
 
+// The same without the images of the system: the way from where it was raised is
+// found by scanning, over the remains of calls that are over.
+func TestMadeCrashesWithoutImages(t *testing.T) {
+	dir := corpus.Need(t, "wine/t64-clang-O1")
+	for file, blame := range map[string]string{"dbg_cxx.dmp": "end_cxx", "dbg_heap.dmp": "end_heap", "inproc_raise.dmp": "end_raise"} {
+		v := judgeFile(t, dir+"/"+file, "", "")
+		if v.Blame == nil || v.Blame.Frame.Name.Function != blame || v.Blame.Confidence != "low" {
+			t.Errorf("%s: blames %+v, want %s", file, v.Blame, blame)
+		}
+	}
+}
+
 // What other tools and the makers of these dumps say of them.
 func TestForeignCrashes(t *testing.T) {
 	for _, c := range []struct {

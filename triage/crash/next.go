@@ -74,6 +74,11 @@ func (j *judge) missingImages() []*triage.Module {
 	return out
 }
 
+// lacksName reports whether rules could not know a function by its name.
+func lacksName(f *triage.Frame) bool {
+	return f.Name.Function == "" || f.Name.Source == symbols.SourcePdata
+}
+
 func lacksSymbols(f *triage.Frame) bool {
-	return f.Name.Function == "" || f.Name.Source == symbols.SourcePdata || f.Name.Source == symbols.SourceExport
+	return lacksName(f) || f.Name.Source == symbols.SourceExport
 }
