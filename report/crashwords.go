@@ -198,30 +198,37 @@ var inconsistencyWords = map[crash.Inconsistency]string{
 }
 
 // nextWords say what to do; %s stands for the dump and %m for modules. Brief
-// output cuts them, so the command comes early.
+// output cuts them, so the command comes before the modules.
 var nextWords = map[crash.NextKind]string{
-	crash.NextImages:   "for certain stacks and names give --images DIR with %m (see: dumptriage symbols list %s)",
+	crash.NextImages:   "for certain stacks give --images DIR; dumptriage symbols list %s tells which: %m",
 	crash.NextSymbols:  "for names and lines give --symbols DIR with the symbols of %m",
 	crash.NextPageHeap: "run it with page heap (Application Verifier) or AddressSanitizer: they stop where the damage is done",
 	crash.NextMemory:   "take a full dump (procdump -ma): this one lacks the memory of the exception's object",
 	crash.NextRegions:  "take a dump with a list of memory (procdump -ma or -mp): this one does not say what is mapped",
 	crash.NextHardware: "test the machine's memory, and see whether the crash comes from this machine alone",
-	crash.NextDump:     "for a hang see every stack: dumptriage stacks %s --unique",
+	crash.NextDump:     "for a hang see every stack: dumptriage stacks --unique %s",
 }
 
 func nextStep(inc *triage.Incident, n *crash.Next) string {
+	return stepText(inc, nextWords[n.Kind], n.Modules)
+}
+
+// stepText puts modules and the dump's path into a next step.
+func stepText(inc *triage.Incident, text string, modules []*triage.Module) string {
 	var names []string
-	for _, m := range n.Modules {
+	for _, m := range modules {
 		names = append(names, m.Name())
 	}
-	const shownModules = 6
+	const shownModules = 4
 	if len(names) > shownModules {
 		names = append(names[:shownModules], fmt.Sprintf("%d more", len(names)-shownModules))
 	}
 	file := "FILE"
 	if len(inc.Inputs) > 0 {
-		file = dump.BaseName(inc.Inputs[0].Path)
+		file = inc.Inputs[0].Path
 	}
-	s := strings.ReplaceAll(nextWords[n.Kind], "%m", strings.Join(names, ", "))
-	return strings.ReplaceAll(s, "%s", file)
+	if strings.ContainsAny(file, " \t&()'") {
+		file = `"` + file + `"`
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, "%m", strings.Join(names, ", ")), "%s", file)
 }

@@ -4,6 +4,7 @@ import (
 	"dumptriage/triage"
 	"dumptriage/triage/hang"
 	"dumptriage/triage/verdict"
+	"dumptriage/unwind"
 )
 
 // WaitJSON is what a thread does or waits for.
@@ -210,12 +211,40 @@ func (a *AnalysisJSON) hangReason(inc *triage.Incident, all *verdict.Verdict) {
 		return
 	}
 	a.Reason, a.Confidence = hangReason(inc, v), string(v.Confidence)
-	if v.Subject < 0 || !v.Hangs() {
-		return
+	for i := range v.Next {
+		a.NextSteps = append(a.NextSteps, stepText(inc, hangSteps[v.Next[i].Kind], v.Next[i].Modules))
 	}
-	// Where the program called what waits.
+	if f := hangBlame(inc, v); f != nil {
+		a.Blame = blameText(f)
+		if f.Trust == unwind.TrustScan || f.Trust == unwind.TrustCFIScan {
+			a.Confidence = string(hang.Low)
+		}
+	}
+}
+
+// hangBlame is the frame from which the program called what waits or runs, nil
+// when nothing hangs, or no module or name says where it is.
+func hangBlame(inc *triage.Incident, v *hang.Verdict) *triage.Frame {
+	if v == nil || v.Subject < 0 || !v.Hangs() {
+		return nil
+	}
 	w, t := &v.Waits[v.Subject], &inc.Threads[v.Subject]
-	if !w.Kernel && t.User != nil && w.Caller >= 0 && w.Caller < len(t.User.Frames) {
-		a.Blame = callSite(&t.User.Frames[w.Caller], inc.System.Arch)
+	if w.Kernel || t.User == nil || w.Caller < 0 || w.Caller >= len(t.User.Frames) {
+		return nil
 	}
+	f := &t.User.Frames[w.Caller]
+	if (f.Module == nil || f.Module.Module == nil) && f.Name.Function == "" {
+		return nil
+	}
+	return f
+}
+
+// hangSteps say what to do; %s stands for the dump and %m for modules.
+var hangSteps = map[hang.NextKind]string{
+	hang.NextImages:  "to see what threads wait for give --images DIR; dumptriage symbols list %s tells which: %m",
+	hang.NextCompare: "a hang, or slow? take another dump some seconds later: dumptriage compare %s NEXT.dmp",
+	hang.NextMemory:  "take a full dump (procdump -ma): this one lacks the locks, which name their owners",
+	hang.NextOther:   "dump the other process too (procdump -ma PID): the answer is to come from there",
+	hang.NextKernel:  "take the kernel half too (procdump -ma -mk): it shows what the call waits for",
+	hang.NextAgain:   "if the program did not answer at other times, take the dump while it does not",
 }

@@ -271,12 +271,15 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 		if len(v.Roots) > 0 && v.Roots[0].Thread == v.Subject {
 			return fmt.Sprintf("%s for one that goes on only when it can: %s", waiters(len(v.Roots[0].Waiters)), subject)
 		}
-	case hang.Waiting:
-		if v.Subject < 0 {
+	case hang.Waiting, hang.Active:
+		switch {
+		case v.Subject < 0:
 			return "no thread is seen to hold up others"
+		case len(inc.Threads) > 1:
+			return "no thread is seen to hold up others; " + subject
 		}
 	case hang.Idle:
-		return "nothing hangs: every thread waits for work"
+		return "nothing seems to hang: " + idleWords(v)
 	case hang.NoThreads:
 		return "the stacks do not tell what the threads do"
 	case hang.GUIBlocked:
@@ -285,6 +288,20 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 		return waiters(len(v.Contended[0].Waiters)) + " for one lock whose owner is not known: " + subject
 	}
 	return subject
+}
+
+// idleWords says how sure it is that every thread waits for work.
+func idleWords(v *hang.Verdict) string {
+	unknown := 0
+	for i := range v.Waits {
+		if v.Waits[i].Class == hang.ClassUnknown {
+			unknown++
+		}
+	}
+	if unknown == 0 {
+		return "every thread waits for work"
+	}
+	return fmt.Sprintf("every thread whose stack tells waits for work; %d of %d do not tell", unknown, len(v.Waits))
 }
 
 // maxThreadLines caps the threads that the verdict lists, maxChainLines those of

@@ -89,24 +89,45 @@ func cut(s string, width int) string {
 func (t *text) verdict(inc *triage.Incident, opt Options) {
 	a := analysisJSON(inc, opt.Verdict)
 	if a == nil {
+		t.fact(opt, sgrBold+sgrRed, "Verdict", "none: no thread, module or exception could be read")
 		return
 	}
 	t.fact(opt, sgrBold+sgrRed, "Verdict", joinWith(": ", strings.ReplaceAll(a.Class, "_", " "), a.Reason))
 	if v := opt.Verdict; v != nil && v.Crash != nil && !kernelSays(inc) {
 		t.crashVerdict(inc, v.Crash, opt)
+		if v.Crash.NoFault() {
+			t.hangVerdict(inc, a, opt)
+		} else {
+			t.nextSteps(a, opt)
+		}
 		return
 	}
 	if v := bugVerdict(opt.Verdict); v != nil && kernelSays(inc) {
 		t.bugCheckVerdict(inc, v, opt)
 		return
 	}
-	if a.Blame != "" {
-		t.fact(opt, "", "Blame", joinWith(", ", a.Blame, confidence(a.Confidence)))
+	t.hangVerdict(inc, a, opt)
+}
+
+// hangVerdict writes who is to blame for a hang, and what would tell more.
+func (t *text) hangVerdict(inc *triage.Incident, a *AnalysisJSON, opt Options) {
+	if opt.Verdict == nil {
+		return
+	}
+	if f := hangBlame(inc, opt.Verdict.Hang); f != nil && a.Blame != "" {
+		t.fact(opt, sgrBold, "Blame", joinWith(", ", callSite(f, t.arch)+sourceLine(f.Name.File, f.Name.Line), confidence(a.Confidence)))
+	}
+	t.nextSteps(a, opt)
+}
+
+func (t *text) nextSteps(a *AnalysisJSON, opt Options) {
+	for _, step := range a.NextSteps {
+		t.fact(opt, sgrCyan, "Next", step)
 	}
 }
 
 func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options) {
-	t.fact(opt, "", "Code", fmt.Sprintf("%s (%s)", CrashType(&inc.Crash.Exception), hex32(inc.Crash.Code)[2:]))
+	t.fact(opt, "", "Code", codeWords(&inc.Crash.Exception))
 	t.fact(opt, "", "Class", joinWith(", ", string(c.Class), byRule(inc, c)))
 	if b := c.Blame; b != nil {
 		t.fact(opt, sgrBold, "Blame", callSite(b.Frame, t.arch)+sourceLine(b.Frame.Name.File, b.Frame.Name.Line))
@@ -140,9 +161,15 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 		t.fact(opt, sgrYellow, "Bit flip", t.flipWords(inc, &c.BitFlips[0]))
 	}
 	t.fact(opt, "", "Context", t.circumstances(inc, c))
-	for i := range c.Next {
-		t.fact(opt, sgrCyan, "Next", nextStep(inc, &c.Next[i]))
+}
+
+// codeWords is an exception's name, where it has one, and its code.
+func codeWords(e *dump.Exception) string {
+	name, code := CrashType(e), hex32(e.Code)[2:]
+	if strings.HasPrefix(name, "unknown ") {
+		return code + ", which has no name"
 	}
+	return fmt.Sprintf("%s (%s)", name, code)
 }
 
 // unknownAddress reports whether all that is known of an address is that the

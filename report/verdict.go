@@ -22,6 +22,9 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 			a.Class = string(verdict.KindLiveDump)
 		}
 		a.bugCheck(inc, bugVerdict(v))
+		if inc.BugCheck.Live && v != nil && v.Hang.Hangs() && !v.OneThread {
+			a.Reason += "; " + hangReason(inc, v.Hang) // which its signature names
+		}
 	case inc.Crash != nil:
 		a = &AnalysisJSON{Class: string(verdict.KindCrash), Reason: CrashType(&inc.Crash.Exception)}
 	case v != nil && hasContent(inc):
@@ -33,8 +36,8 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 	if v != nil {
 		a.Class = string(v.Kind)
 		a.crash(inc, v.Crash)
-		if v.Kind == verdict.KindHang {
-			a.hangReason(inc, v)
+		if inc.Crash != nil && !kernelSays(inc) && v.Crash.NoFault() {
+			a.noFault(inc, v)
 		}
 		if !v.OneThread {
 			a.Hang = hangJSON(inc, v.Hang)
@@ -76,6 +79,16 @@ func (a *AnalysisJSON) crash(inc *triage.Incident, c *crash.Verdict) {
 	}
 	for i := range c.Next {
 		a.NextSteps = append(a.NextSteps, nextStep(inc, &c.Next[i]))
+	}
+}
+
+// noFault adds what the threads do in a dump whose exception is no fault. What the
+// exception was stays the reason unless they hang.
+func (a *AnalysisJSON) noFault(inc *triage.Incident, v *verdict.Verdict) {
+	reason, confidence := a.Reason, a.Confidence
+	a.hangReason(inc, v)
+	if v.Kind != verdict.KindHang {
+		a.Reason, a.Confidence = reason, confidence
 	}
 }
 

@@ -47,6 +47,7 @@ type Verdict struct {
 	Orphans []Contended
 	// Contended lists locks that several threads wait for, most waiters first.
 	Contended []Contended
+	Next      []Next // what would tell more
 }
 
 // Root is a thread that others wait for and that itself waits for no thread.
@@ -161,6 +162,7 @@ func (a *analysis) verdict() *Verdict {
 	v.Roots, v.Chains = g.roots(), g.chains()
 	a.contended(v)
 	a.judge(v)
+	a.next(v)
 	return v
 }
 
@@ -279,7 +281,9 @@ func (a *analysis) judgeMain(v *Verdict, main int) {
 	case known == 0:
 		v.State, v.Confidence = NoThreads, Low
 	case idle == known:
-		v.State = Idle
+		if v.State = Idle; known < len(a.waits) {
+			v.Confidence = Low // the others may do anything
+		}
 	case a.manyProcesses():
 		v.State = Waiting // no one thread stands for all
 	case main >= 0:
