@@ -119,8 +119,8 @@ func TestBugCheckParams(t *testing.T) {
 	if p, _ = BugCheckParams(0x1000007e, [4]uint64{}); p[3] != (Param{"context record", KindContext}) {
 		t.Errorf("0x7e: %+v", p)
 	}
-	if _, unverified = BugCheckParams(0xd8, [4]uint64{}); !unverified {
-		t.Error("0xd8 is not marked as unverified")
+	if _, unverified = BugCheckParams(0xd4, [4]uint64{}); !unverified {
+		t.Error("0xd4 is not marked as unverified")
 	}
 	if v, ok := BugCheckValueOf(0x109, 3, 0x1c); !ok || v.Text != "a driver object" {
 		t.Errorf("0x109: %+v", v)

@@ -744,16 +744,22 @@ var bugCheckTable = table{
 		0x14a, 0x14b, 0x14c, 0x14d, 0x14e, 0x14f, 0x150, 0x151, 0x152, 0x153,
 		0x154, 0x155, 0x156, 0x157, 0x158, 0x159, 0x15a, 0x15b, 0x15c, 0x15d,
 		0x15e, 0x15f, 0x160, 0x161, 0x162, 0x163, 0x164, 0x165, 0x166, 0x167,
-		0x168, 0x169, 0x16a, 0x16b, 0x16c, 0x16d, 0x16e, 0x16f, 0x170, 0x175,
-		0x178, 0x179, 0x17b, 0x17c, 0x17d, 0x187, 0x188, 0x189, 0x18b, 0x18e,
-		0x190, 0x191, 0x192, 0x193, 0x195, 0x196, 0x197, 0x198, 0x199, 0x19a,
-		0x19b, 0x19c, 0x19d, 0x1a1, 0x1a2, 0x1a3, 0x1a4, 0x1a5, 0x1a6, 0x1a7,
-		0x1a8, 0x1a9, 0x1ab, 0x1b0, 0x1b8, 0x1c4, 0x1c5, 0x1c6, 0x1c7, 0x1c8,
-		0x1c9, 0x1ca, 0x1cb, 0x1cc, 0x1cd, 0x1ce, 0x1cf, 0x1d0, 0x1d1, 0x1d2,
-		0x1d3, 0x1d4, 0x1d5, 0x1d6, 0x1d7, 0x1d8, 0x1d9, 0x1da, 0x1db, 0x1dc,
-		0x1dd, 0x1de, 0x1df, 0x1e0, 0x1e1, 0x1e2, 0x1e3, 0x1e4, 0x1e5, 0x1e6,
-		0x1e7, 0x1e8, 0x1e9, 0x1ea, 0x1eb, 0x1ed, 0x1f5, 0x356, 0xbfe, 0xbff,
-		0x21c8, 0x20001, 0x4000008a, 0xc0000218, 0xc000021a, 0xc0000221, 0xdeaddead,
+		0x168, 0x169, 0x16a, 0x16b, 0x16c, 0x16d, 0x16e, 0x16f, 0x170, 0x171,
+		0x172, 0x173, 0x174, 0x175, 0x176, 0x178, 0x179, 0x17b, 0x17c, 0x17d,
+		0x17e, 0x17f, 0x180, 0x181, 0x182, 0x183, 0x184, 0x185, 0x186, 0x187,
+		0x188, 0x189, 0x18a, 0x18b, 0x18c, 0x18d, 0x18e, 0x18f, 0x190, 0x191,
+		0x192, 0x193, 0x195, 0x196, 0x197, 0x198, 0x199, 0x19a, 0x19b, 0x19c,
+		0x19d, 0x19e, 0x19f, 0x1a0, 0x1a1, 0x1a2, 0x1a3, 0x1a4, 0x1a5, 0x1a6,
+		0x1a7, 0x1a8, 0x1a9, 0x1aa, 0x1ab, 0x1b0, 0x1b8, 0x1c4, 0x1c5, 0x1c6,
+		0x1c7, 0x1c8, 0x1c9, 0x1ca, 0x1cb, 0x1cc, 0x1cd, 0x1ce, 0x1cf, 0x1d0,
+		0x1d1, 0x1d2, 0x1d3, 0x1d4, 0x1d5, 0x1d6, 0x1d7, 0x1d8, 0x1d9, 0x1da,
+		0x1db, 0x1dc, 0x1dd, 0x1de, 0x1df, 0x1e0, 0x1e1, 0x1e2, 0x1e3, 0x1e4,
+		0x1e5, 0x1e6, 0x1e7, 0x1e8, 0x1e9, 0x1ea, 0x1eb, 0x1ec, 0x1ed, 0x1f0,
+		0x1f1, 0x1f2, 0x1f3, 0x1f4, 0x1f5, 0x1f6, 0x1f7, 0x1f8, 0x1f9, 0x1fa,
+		0x1fb, 0x1fc, 0x1fd, 0x1fe, 0x200, 0x201, 0x202, 0x203, 0x207, 0x356,
+		0x357, 0x358, 0x359, 0x35a, 0x35b, 0x35d, 0x360, 0x422, 0xbfe, 0xbff,
+		0x11c8, 0x21c8, 0x20001, 0x30006, 0x4000008a, 0x400001ee, 0x400001ef, 0xc0000218, 0xc000021a, 0xc0000221,
+		0xdeaddead,
 	},
 	ends: []uint16{
 		18, 39, 59, 83, 113, 143, 169, 192, 217, 239, 268, 297, 325, 345, 368, 387,
@@ -776,13 +782,16 @@ var bugCheckTable = table{
 		6802, 6834, 6871, 6892, 6920, 6949, 6976, 6999, 7021, 7052, 7087, 7116, 7145, 7170, 7189, 7210,
 		7233, 7249, 7268, 7289, 7315, 7338, 7365, 7385, 7421, 7449, 7472, 7518, 7544, 7561, 7603, 7641,
 		7665, 7693, 7713, 7768, 7797, 7827, 7856, 7899, 7926, 7942, 7980, 8008, 8031, 8069, 8107, 8156,
-		8201, 8236, 8271, 8308, 8340, 8368, 8393, 8447, 8486, 8521, 8553, 8596, 8626, 8652, 8686, 8720,
-		8742, 8759, 8778, 8814, 8846, 8868, 8919, 8941, 8960, 8984, 9007, 9019, 9045, 9090, 9105, 9134,
-		9156, 9188, 9220, 9267, 9298, 9341, 9374, 9397, 9432, 9463, 9486, 9516, 9552, 9595, 9626, 9663,
-		9694, 9730, 9763, 9789, 9808, 9835, 9865, 9893, 9918, 9948, 9974, 10001, 10022, 10038, 10057, 10111,
-		10126, 10141, 10165, 10201, 10221, 10251, 10276, 10302, 10325, 10375, 10405, 10425, 10451, 10482, 10516, 10542,
-		10560, 10589, 10615, 10655, 10675, 10706, 10738, 10761, 10788, 10813, 10860, 10876, 10903, 10935, 10967, 10997,
-		11022,
+		8201, 8236, 8271, 8308, 8340, 8368, 8393, 8447, 8486, 8515, 8544, 8570, 8592, 8627, 8652, 8684,
+		8727, 8757, 8783, 8817, 8844, 8877, 8919, 8956, 8995, 9022, 9053, 9079, 9106, 9140, 9162, 9179,
+		9191, 9210, 9230, 9252, 9288, 9317, 9349, 9371, 9422, 9444, 9463, 9487, 9510, 9522, 9548, 9593,
+		9608, 9637, 9659, 9684, 9712, 9732, 9764, 9796, 9843, 9874, 9917, 9950, 9973, 10008, 10039, 10065,
+		10088, 10118, 10154, 10197, 10228, 10265, 10296, 10332, 10365, 10391, 10410, 10437, 10467, 10495, 10520, 10550,
+		10576, 10603, 10624, 10640, 10659, 10713, 10728, 10743, 10767, 10803, 10823, 10853, 10878, 10904, 10927, 10977,
+		11007, 11027, 11053, 11084, 11118, 11144, 11162, 11191, 11217, 11257, 11277, 11293, 11324, 11347, 11376, 11396,
+		11402, 11411, 11443, 11471, 11498, 11527, 11549, 11583, 11614, 11646, 11668, 11705, 11733, 11766, 11785, 11808,
+		11831, 11854, 11874, 11911, 11936, 11961, 11991, 12026, 12047, 12070, 12097, 12122, 12168, 12215, 12231, 12260,
+		12287, 12304, 12318, 12350, 12382, 12412, 12437,
 	},
 	names: "" +
 		"APC_INDEX_MISMATCHDEVICE_QUEUE_NOT_BUSYINVALID_AFFINITY_SET" +
@@ -894,148 +903,198 @@ var bugCheckTable = table{
 		"CLUSTER_RESOURCE_CALL_TIMEOUT_LIVEDUMPCLUSTER_CSV_SNAPSHOT_DEVICE_INFO_TIMEOUT_LIVEDUMPCLUSTER_CSV_STATE_TRANSITION_TIMEOUT_LIVEDUMP" +
 		"CLUSTER_CSV_VOLUME_ARRIVAL_LIVEDUMPCLUSTER_CSV_VOLUME_REMOVAL_LIVEDUMPCLUSTER_CSV_CLUSTER_WATCHDOG_LIVEDUMP" +
 		"INVALID_RUNDOWN_PROTECTION_FLAGSINVALID_SLOT_ALLOCATOR_FLAGSERESOURCE_INVALID_RELEASE" +
-		"CLUSTER_CSV_STATE_TRANSITION_INTERVAL_TIMEOUT_LIVEDUMPCLUSTER_CSV_CLUSSVC_DISCONNECT_WATCHDOGPREVIOUS_FATAL_ABNORMAL_RESET_ERROR" +
-		"ELAM_DRIVER_DETECTED_FATAL_ERRORCLUSTER_CLUSPORT_STATUS_IO_TIMEOUT_LIVEDUMPPROFILER_CONFIGURATION_ILLEGAL" +
-		"PDC_LOCK_WATCHDOG_LIVEDUMPPDC_UNEXPECTED_REVOCATION_LIVEDUMPVIDEO_DWMINIT_TIMEOUT_FALLBACK_BDD" +
-		"CLUSTER_CSVFS_LIVEDUMPBAD_OBJECT_HEADERSECURE_KERNEL_ERROR" +
-		"KERNEL_PARTITION_REFERENCE_VIOLATIONWIN32K_CRITICAL_FAILURE_LIVEDUMPPF_DETECTED_CORRUPTION" +
+		"CLUSTER_CSV_STATE_TRANSITION_INTERVAL_TIMEOUT_LIVEDUMPCLUSTER_CSV_CLUSSVC_DISCONNECT_WATCHDOGCRYPTO_LIBRARY_INTERNAL_ERROR" +
+		"SECURE_KERNEL_HIBERNATE_ERRORCOREMSGCALL_INTERNAL_ERRORCOREMSG_INTERNAL_ERROR" +
+		"PREVIOUS_FATAL_ABNORMAL_RESET_ERRORSTORAGE_STACK_FATAL_ERRORELAM_DRIVER_DETECTED_FATAL_ERROR" +
+		"CLUSTER_CLUSPORT_STATUS_IO_TIMEOUT_LIVEDUMPPROFILER_CONFIGURATION_ILLEGALPDC_LOCK_WATCHDOG_LIVEDUMP" +
+		"PDC_UNEXPECTED_REVOCATION_LIVEDUMPMICROCODE_REVISION_MISMATCHHYPERGUARD_INITIALIZATION_FAILURE" +
+		"WVR_LIVEDUMP_REPLICATION_IOCONTEXT_TIMEOUTWVR_LIVEDUMP_STATE_TRANSITION_TIMEOUTWVR_LIVEDUMP_RECOVERY_IOCONTEXT_TIMEOUT" +
+		"WVR_LIVEDUMP_APP_IO_TIMEOUTWVR_LIVEDUMP_MANUALLY_INITIATEDWVR_LIVEDUMP_STATE_FAILURE" +
+		"WVR_LIVEDUMP_CRITICAL_ERRORVIDEO_DWMINIT_TIMEOUT_FALLBACK_BDDCLUSTER_CSVFS_LIVEDUMP" +
+		"BAD_OBJECT_HEADERSILO_CORRUPTSECURE_KERNEL_ERROR" +
+		"HYPERGUARD_VIOLATIONSECURE_FAULT_UNHANDLEDKERNEL_PARTITION_REFERENCE_VIOLATION" +
+		"SYNTHETIC_EXCEPTION_UNHANDLEDWIN32K_CRITICAL_FAILURE_LIVEDUMPPF_DETECTED_CORRUPTION" +
 		"KERNEL_AUTO_BOOST_LOCK_ACQUISITION_WITH_RAISED_IRQLVIDEO_DXGKRNL_LIVEDUMPSMB_SERVER_LIVEDUMP" +
 		"LOADER_ROLLBACK_DETECTEDWIN32K_SECURITY_FAILUREUFX_LIVEDUMP" +
 		"KERNEL_STORAGE_SLOT_IN_USEWORKER_THREAD_RETURNED_WHILE_ATTACHED_TO_SILOTTM_FATAL_ERROR" +
-		"WIN32K_POWER_WATCHDOG_TIMEOUTCLUSTER_SVHDX_LIVEDUMPWIN32K_CALLOUT_WATCHDOG_LIVEDUMP" +
+		"WIN32K_POWER_WATCHDOG_TIMEOUTCLUSTER_SVHDX_LIVEDUMPBUGCODE_NETADAPTER_DRIVER" +
+		"PDC_PRIVILEGE_CHECK_LIVEDUMPTTM_WATCHDOG_TIMEOUTWIN32K_CALLOUT_WATCHDOG_LIVEDUMP" +
 		"WIN32K_CALLOUT_WATCHDOG_BUGCHECKCALL_HAS_NOT_RETURNED_WATCHDOG_TIMEOUT_LIVEDUMPDRIPS_SW_HW_DIVERGENCE_LIVEDUMP" +
 		"USB_DRIPS_BLOCKER_SURPRISE_REMOVAL_LIVEDUMPBLUETOOTH_ERROR_RECOVERY_LIVEDUMPSMB_REDIRECTOR_LIVEDUMP" +
-		"VIDEO_DXGKRNL_BLACK_SCREEN_LIVEDUMPDIRECTED_FX_TRANSITION_LIVEDUMPUNWIND_ON_INVALID_STACK" +
-		"VIDEO_MINIPORT_FAILED_LIVEDUMPVIDEO_MINIPORT_BLACK_SCREEN_LIVEDUMPDRIVER_VERIFIER_DETECTED_VIOLATION_LIVEDUMP" +
-		"IO_THREADPOOL_DEADLOCK_LIVEDUMPFAST_ERESOURCE_PRECONDITION_VIOLATIONSTORE_DATA_STRUCTURE_CORRUPTION" +
-		"MANUALLY_INITIATED_POWER_BUTTON_HOLDUSER_MODE_HEALTH_MONITOR_LIVEDUMPSYNTHETIC_WATCHDOG_TIMEOUT" +
-		"INVALID_SILO_DETACHEXRESOURCE_TIMEOUT_LIVEDUMPINVALID_CALLBACK_STACK_ADDRESS" +
-		"INVALID_KERNEL_STACK_ADDRESSHARDWARE_WATCHDOG_TIMEOUTACPI_FIRMWARE_WATCHDOG_TIMEOUT" +
-		"TELEMETRY_ASSERTS_LIVEDUMPWORKER_THREAD_INVALID_STATEWFP_INVALID_OPERATION" +
-		"UCMUCSI_LIVEDUMPDRIVER_PNP_WATCHDOGWORKER_THREAD_RETURNED_WITH_NON_DEFAULT_WORKLOAD_CLASS" +
-		"EFS_FATAL_ERRORUCMUCSI_FAILUREHAL_IOMMU_INTERNAL_ERROR" +
-		"HAL_BLOCKED_PROCESSOR_INTERNAL_ERRORIPI_WATCHDOG_TIMEOUTDMA_COMMON_BUFFER_VECTOR_ERROR" +
-		"BUGCODE_MBBADAPTER_DRIVERBUGCODE_WIFIADAPTER_DRIVERPROCESSOR_START_TIMEOUT" +
-		"INVALID_ALTERNATE_SYSTEM_CALL_HANDLER_REGISTRATIONDEVICE_DIAGNOSTIC_LOG_LIVEDUMPAZURE_DEVICE_FW_DUMP" +
-		"BREAKAWAY_CABLE_TRANSITIONVIDEO_DXGKRNL_SYSMM_FATAL_ERRORDRIVER_VERIFIER_TRACKING_LIVE_DUMP" +
-		"CRASHDUMP_WATCHDOG_TIMEOUTREGISTRY_LIVE_DUMPINVALID_THREAD_AFFINITY_STATE" +
-		"ILLEGAL_ATS_INITIALIZATIONSECURE_PCI_CONFIG_SPACE_ACCESS_VIOLATIONDAM_WATCHDOG_TIMEOUT" +
-		"HANDLE_ERROR_ON_CRITICAL_THREADAPPLICATION_HANG_KERNEL_LIVEDUMPXBOX_ERACTRL_CS_TIMEOUT" +
-		"BC_BLUETOOTH_VERIFIER_FAULTBC_BTHMINI_VERIFIER_FAULTMANUALLY_INITIATED_BLACKSCREEN_HOTKEY_LIVE_DUMP" +
-		"HYPERVISOR_ERRORTHREAD_TERMINATE_HELD_MUTEXSTATUS_CANNOT_LOAD_REGISTRY_FILE" +
+		"VIDEO_DXGKRNL_BLACK_SCREEN_LIVEDUMPDIRECTED_FX_TRANSITION_LIVEDUMPEXCEPTION_ON_INVALID_STACK" +
+		"UNWIND_ON_INVALID_STACKVIDEO_MINIPORT_FAILED_LIVEDUMPVIDEO_MINIPORT_BLACK_SCREEN_LIVEDUMP" +
+		"DRIVER_VERIFIER_DETECTED_VIOLATION_LIVEDUMPIO_THREADPOOL_DEADLOCK_LIVEDUMPFAST_ERESOURCE_PRECONDITION_VIOLATION" +
+		"STORE_DATA_STRUCTURE_CORRUPTIONMANUALLY_INITIATED_POWER_BUTTON_HOLDUSER_MODE_HEALTH_MONITOR_LIVEDUMP" +
+		"SYNTHETIC_WATCHDOG_TIMEOUTINVALID_SILO_DETACHEXRESOURCE_TIMEOUT_LIVEDUMP" +
+		"INVALID_CALLBACK_STACK_ADDRESSINVALID_KERNEL_STACK_ADDRESSHARDWARE_WATCHDOG_TIMEOUT" +
+		"ACPI_FIRMWARE_WATCHDOG_TIMEOUTTELEMETRY_ASSERTS_LIVEDUMPWORKER_THREAD_INVALID_STATE" +
+		"WFP_INVALID_OPERATIONUCMUCSI_LIVEDUMPDRIVER_PNP_WATCHDOG" +
+		"WORKER_THREAD_RETURNED_WITH_NON_DEFAULT_WORKLOAD_CLASSEFS_FATAL_ERRORUCMUCSI_FAILURE" +
+		"HAL_IOMMU_INTERNAL_ERRORHAL_BLOCKED_PROCESSOR_INTERNAL_ERRORIPI_WATCHDOG_TIMEOUT" +
+		"DMA_COMMON_BUFFER_VECTOR_ERRORBUGCODE_MBBADAPTER_DRIVERBUGCODE_WIFIADAPTER_DRIVER" +
+		"PROCESSOR_START_TIMEOUTINVALID_ALTERNATE_SYSTEM_CALL_HANDLER_REGISTRATIONDEVICE_DIAGNOSTIC_LOG_LIVEDUMP" +
+		"AZURE_DEVICE_FW_DUMPBREAKAWAY_CABLE_TRANSITIONVIDEO_DXGKRNL_SYSMM_FATAL_ERROR" +
+		"DRIVER_VERIFIER_TRACKING_LIVE_DUMPCRASHDUMP_WATCHDOG_TIMEOUTREGISTRY_LIVE_DUMP" +
+		"INVALID_THREAD_AFFINITY_STATEILLEGAL_ATS_INITIALIZATIONSECURE_PCI_CONFIG_SPACE_ACCESS_VIOLATION" +
+		"DAM_WATCHDOG_TIMEOUTHANDLE_LIVE_DUMPHANDLE_ERROR_ON_CRITICAL_THREAD" +
+		"USB4_HARDWARE_VIOLATIONKASAN_ENLIGHTENMENT_VIOLATIONKASAN_ILLEGAL_ACCESS" +
+		"IORINGMDL_CACHEAPPLICATION_HANG_KERNEL_LIVEDUMP" +
+		"MISALIGNED_POINTER_PARAMETERMSSECCORE_ASSERTION_FAILUREINVALID_MINIMAL_PROCESS_STATE" +
+		"PREVIOUS_MODE_MISMATCHSMB_SRV_REQUEST_VALIDATION_FAILUREIOMMU_INTERRUPT_REMAPPING_FAULT" +
+		"WIN32K_CALLOUT_UNREGISTER_FAILEDHAL_SPE_INTERNAL_ERRORSMB_CLIENT_REQUEST_VALIDATION_FAILURE" +
+		"CPU_SCHEDULER_INTERNAL_ERRORPROCESS_TERMINATE_LIKELY_DEADLOCKUNEXPECTED_CODEPATH" +
+		"INVALID_EXTENSION_STATESTORAGE_DRIVER_LIVEDUMPXBOX_ERACTRL_CS_TIMEOUT" +
+		"XBOX_CORRUPTED_IMAGEXBOX_INVERTED_FUNCTION_TABLE_OVERFLOWXBOX_CORRUPTED_IMAGE_BASE" +
+		"XBOX_XDS_WATCHDOG_TIMEOUTXBOX_SHUTDOWN_WATCHDOG_TIMEOUTXBOX_CANNOT_MANAGE_PARTITION_MEMORY" +
+		"XBOX_360_SYSTEM_CRASHKERNEL_CFG_INIT_FAILUREBC_BLUETOOTH_VERIFIER_FAULT" +
+		"BC_BTHMINI_VERIFIER_FAULTMANUALLY_INITIATED_POWER_BUTTON_HOLD_LIVE_DUMPMANUALLY_INITIATED_BLACKSCREEN_HOTKEY_LIVE_DUMP" +
+		"HYPERVISOR_ERRORXBOX_MANUALLY_INITIATED_CRASHTHREAD_TERMINATE_HELD_MUTEX" +
+		"MPSDRV_QUERY_USERVMBUS_LIVEDUMPSTATUS_CANNOT_LOAD_REGISTRY_FILE" +
 		"STATUS_SYSTEM_PROCESS_TERMINATEDSTATUS_IMAGE_CHECKSUM_MISMATCHMANUALLY_INITIATED_CRASH1",
 }
 
 // bugCheckLive holds the codes that mark live dumps only.
 var bugCheckLive = []uint32{
-	0x117, 0x141, 0x142, 0x156, 0x15c, 0x15d, 0x15e, 0x15f, 0x161, 0x165,
-	0x166, 0x167, 0x168, 0x169, 0x16a, 0x16b, 0x16f, 0x179, 0x17c, 0x17d,
-	0x187, 0x188, 0x190, 0x193, 0x195, 0x198, 0x19d, 0x1a1, 0x1a3, 0x1a4,
-	0x1a5, 0x1a6, 0x1a7, 0x1a8, 0x1a9, 0x1b0, 0x1b8, 0x1c4, 0x1c5, 0x1c9,
-	0x1cc, 0x1d1, 0x1d4, 0x1e1, 0x1e5, 0x1e7, 0x1f5, 0x21c8,
+	0xab, 0x117, 0x141, 0x142, 0x156, 0x15c, 0x15d, 0x15e, 0x15f, 0x161,
+	0x165, 0x166, 0x167, 0x168, 0x169, 0x16a, 0x16b, 0x16f, 0x179, 0x17c,
+	0x17d, 0x180, 0x181, 0x182, 0x183, 0x184, 0x185, 0x186, 0x187, 0x188,
+	0x190, 0x193, 0x195, 0x198, 0x19d, 0x19f, 0x1a1, 0x1a3, 0x1a4, 0x1a5,
+	0x1a6, 0x1a7, 0x1a8, 0x1a9, 0x1b0, 0x1b8, 0x1c4, 0x1c5, 0x1c9, 0x1cc,
+	0x1d1, 0x1d4, 0x1e1, 0x1e5, 0x1e7, 0x1ec, 0x1f5, 0x207, 0x11c8, 0x21c8,
+	0x400001ef,
 }
 
 // bugCheckUnverified holds the codes whose parameters were not checked against their pages.
 var bugCheckUnverified = []uint32{
-	0x23, 0x27, 0x34, 0x4e, 0x51, 0x74, 0x76, 0x77, 0x7b, 0x93,
-	0xa0, 0xab, 0xb8, 0xc1, 0xc6, 0xc7, 0xc9, 0xca, 0xcc, 0xcd,
-	0xd0, 0xd3, 0xd4, 0xd6, 0xd8, 0xda, 0xde, 0xe6, 0xfc, 0xfe,
-	0x100, 0x10c, 0x10d, 0x119, 0x122, 0x12b, 0x13a, 0x144, 0x154, 0x15e,
-	0x15f, 0x160, 0x162, 0x164, 0x179, 0x188, 0x193, 0x1a8, 0x1b0, 0x1c4,
-	0xc000021a,
+	0xd4,
 }
 
 // bugCheckParams says what parameters mean.
 var bugCheckParams = map[uint32][4]Param{
 	0x1:        {0: {"system call or worker routine", "ip"}, 1: {"ApcStateIndex", "dec"}, 2: {"CombinedApcDisable", ""}, 3: {"0 system call, 1 worker routine", "dec"}},
+	0x5:        {0: {"process to attach to, or the one attached to before", "process"}, 1: {"process that the thread is attached to", "process"}, 2: {"ApcStateIndex", "dec"}, 3: {"not 0: a DPC is running", ""}},
 	0xa:        {0: {"address referenced", "addr"}, 1: {"IRQL", "irql"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
 	0x18:       {0: {"type of the object", "addr"}, 1: {"object whose reference count is lowered", "addr"}},
 	0x19:       {0: {"kind of pool violation", "sub"}},
 	0x1a:       {0: {"kind of violation", "sub"}},
 	0x1e:       {0: {"exception code", "status"}, 1: {"address of the exception", "ip"}, 2: {"exception parameter 0", ""}, 3: {"exception parameter 1", ""}},
-	0x23:       {0: {"source file and line", ""}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}},
+	0x20:       {0: {"APC that is pending", "addr"}, 1: {"APC disable count of the thread", ""}, 2: {"IRQL", "irql"}, 3: {"reserved", ""}},
+	0x21:       {0: {"process that was charged", "process"}, 1: {"kind of quota", ""}, 2: {"amount to return", "dec"}, 3: {"amount not returned", "dec"}},
+	0x23:       {0: {"source file and line", ""}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}, 3: {"reserved", ""}},
 	0x24:       {0: {"source file and line", ""}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}},
-	0x27:       {0: {"source file and line", ""}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}},
-	0x34:       {0: {"source file and line", ""}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}},
+	0x25:       {0: {"source file and line", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x27:       {0: {"kind of problem in the upper half", ""}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}, 3: {"reserved", ""}},
+	0x2e:       {0: {"virtual address of the fault", "addr"}, 1: {"physical address of the fault", ""}, 2: {"processor status register", ""}, 3: {"instruction register of the fault", ""}},
+	0x34:       {0: {"source file and line", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x35:       {0: {"IRP", "irp"}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
 	0x3b:       {0: {"exception code", "status"}, 1: {"address of the instruction", "ip"}, 2: {"context record", "cxr"}},
+	0x3f:       {0: {"kind of page table entries", "val"}, 1: {"size of the request", "dec"}, 2: {"free system PTEs", "dec"}, 3: {"all system PTEs", "dec"}},
 	0x44:       {0: {"IRP that was completed twice", "irp"}},
 	0x4a:       {0: {"address of the system function", "ip"}, 1: {"IRQL", "irql"}},
+	0x4d:       {0: {"dirty pages", "dec"}, 1: {"dirty pages for the page file", "dec"}, 2: {"nonpaged pool available", "dec"}, 3: {"last error of writing modified pages", "status"}},
 	0x4e:       {0: {"kind of page frame list corruption", "sub"}},
 	0x50:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it, 0 when not known", "ip"}, 3: {"kind of page fault", "val"}},
-	0x51:       {2: {"pointer to the hive", "addr"}},
-	0x74:       {0: {"kind of failure", ""}, 3: {"NTSTATUS", "status"}},
-	0x76:       {1: {"process", "process"}, 2: {"number of locked pages", "dec"}},
-	0x77:       {0: {"status or kind", "status"}, 1: {"I/O status", "status"}},
+	0x51:       {0: {"reserved", ""}, 1: {"reserved", ""}, 2: {"hive", "addr"}, 3: {"result of the check of a corrupt hive", ""}},
+	0x67:       {0: {"reserved", ""}, 1: {"place of the failure", ""}, 2: {"status", "status"}, 3: {"reserved", ""}},
+	0x6b:       {0: {"status", "status"}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x6d:       {0: {"status", "status"}, 1: {"0", ""}, 2: {"0", ""}, 3: {"0", ""}},
+	0x73:       {0: {"1", ""}, 1: {"status", "status"}, 2: {"index of the hive", "dec"}, 3: {"file name of the hive, a Unicode string", "unicode"}},
+	0x74:       {0: {"reserved", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"NTSTATUS", "status"}},
+	0x76:       {0: {"what the driver did", "val"}, 3: {"stacks of drivers that locked pages, 0 when they are not recorded", "addr"}},
+	0x77:       {0: {"status of the read", "status"}, 1: {"I/O status", "status"}, 2: {"number of the page file", "dec"}, 3: {"offset in the page file", ""}},
+	0x79:       {0: {"kind of mismatch", "sub"}},
 	0x7a:       {0: {"address of the page table entry", ""}, 1: {"I/O status", "status"}, 2: {"contents of the page table entry", ""}, 3: {"virtual address that could not be read", "addr"}},
-	0x7b:       {0: {"device path or device object", "addr"}},
+	0x7b:       {0: {"device that could not be mounted, or a UNICODE_STRING with its path", "addr"}, 1: {"0", ""}, 2: {"0", ""}, 3: {"0", ""}},
+	0x7c:       {0: {"kind of violation", "sub"}},
+	0x7d:       {0: {"physical pages found", "dec"}, 1: {"lowest physical page", ""}, 2: {"highest physical page", ""}, 3: {"0", ""}},
 	0x7e:       {0: {"exception code", "status"}, 1: {"address of the exception", "ip"}, 2: {"exception record", "exr"}, 3: {"context record", "cxr"}},
 	0x7f:       {0: {"trap number", "sub"}},
+	0x85:       {0: {"kind of failure", "sub"}, 3: {"not used", ""}},
+	0x8b:       {0: {"disk signature", ""}, 1: {"checksum by the loader", ""}, 2: {"checksum by the system", ""}, 3: {"reserved", ""}},
 	0x8e:       {0: {"exception code", "status"}, 1: {"address of the exception", "ip"}, 2: {"trap frame", "trap"}},
-	0x93:       {0: {"handle", ""}, 1: {"0 or 1: what was tried", ""}},
+	0x93:       {0: {"handle", ""}, 1: {"0 a protected handle is closed, 1 an invalid one", "addr"}, 2: {"0", ""}, 3: {"1 when bad handles are looked for", ""}},
+	0x96:       {0: {"queue entry", "addr"}, 1: {"queue", "addr"}, 2: {"array of executive worker queues", "addr"}, 3: {"worker routine, if the queue is one of those", "ip"}},
+	0x98:       {0: {"end of the period, lower half", ""}, 1: {"end of the period, upper half", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x9a:       {0: {"kind of violation", "sub"}},
+	0x9b:       {0: {"source file and line", ""}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}, 3: {"reserved", ""}},
 	0x9c:       {0: {"bank number", "dec"}, 1: {"address of the MCA exception", "addr"}, 2: {"high half of MCi_STATUS", ""}, 3: {"low half of MCi_STATUS", ""}},
+	0x9e:       {0: {"process that failed its health check", "process"}, 1: {"timeout in seconds", "dec"}, 2: {"source of the watchdog", "val"}, 3: {"reserved", ""}},
 	0x9f:       {0: {"kind of violation", "sub"}},
 	0xa0:       {0: {"kind of power failure", "sub"}},
-	0xab:       {0: {"session id", "dec"}, 1: {"bytes of paged pool left", "dec"}, 2: {"bytes of nonpaged pool left", "dec"}, 3: {"allocations left", ""}},
-	0xb8:       {0: {"thread that ran", "thread"}, 1: {"thread to run", "thread"}},
+	0xa2:       {0: {"kind of corruption", "sub"}},
+	0xa3:       {0: {"reserved", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0xa5:       {0: {"kind of incompatibility", "sub"}},
+	0xab:       {0: {"session id", "dec"}, 1: {"bytes of paged pool left", "dec"}, 2: {"bytes of nonpaged pool left", "dec"}, 3: {"allocations left: nonpaged in the upper half, paged in the lower", ""}},
+	0xac:       {0: {"bytes", "dec"}, 1: {"0", ""}, 2: {"file name", "text"}, 3: {"reserved", ""}},
+	0xad:       {0: {"driver's own", ""}, 1: {"driver's own", ""}, 2: {"driver's own", ""}, 3: {"reports since the system started", "dec"}},
+	0xb8:       {0: {"thread that ran", "thread"}, 1: {"thread to run", "thread"}, 2: {"stack of the thread that ran", "addr"}, 3: {"reserved", ""}},
 	0xbe:       {0: {"virtual address", "addr"}, 1: {"page table entry", ""}},
 	0xc1:       {0: {"address that the driver used", "addr"}, 3: {"kind of special pool corruption", "sub"}},
 	0xc2:       {0: {"kind of pool violation", "sub"}},
 	0xc4:       {0: {"kind of violation", "sub"}},
 	0xc5:       {0: {"address referenced", "addr"}, 1: {"IRQL", "irql"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
-	0xc6:       {0: {"address of the pool", "addr"}},
-	0xc7:       {0: {"what was still active", "sub"}, 1: {"object", "addr"}, 2: {"start of the memory that held it", "addr"}, 3: {"end of that memory", "addr"}},
-	0xc9:       {0: {"kind of I/O violation", "sub"}, 1: {"address in the driver", "ip"}, 2: {"IRP", "irp"}},
-	0xca:       {0: {"kind of Plug and Play violation", "sub"}, 1: {"device object", "device"}},
+	0xc6:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"mode", "val"}, 3: {"reserved", ""}},
+	0xc7:       {0: {"what is wrong", "sub"}},
+	0xc9:       {0: {"kind of I/O violation", "sub"}, 1: {"address in the driver", "ip"}, 2: {"IRP", "irp"}, 3: {"device object", "device"}},
+	0xca:       {0: {"kind of Plug and Play violation", "sub"}},
 	0xcb:       {0: {"address of the code that locked the pages", "ip"}, 1: {"caller of that code", "ip"}, 2: {"memory descriptor list", "addr"}, 3: {"number of locked pages", "dec"}},
-	0xcc:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}},
-	0xcd:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}},
+	0xcc:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}, 3: {"reserved", ""}},
+	0xcd:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}, 3: {"reserved", ""}},
 	0xce:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}},
 	0xd0:       {0: {"address referenced", "addr"}, 1: {"IRQL", "irql"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
 	0xd1:       {0: {"address referenced", "addr"}, 1: {"IRQL", "irql"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
 	0xd3:       {0: {"address referenced", "addr"}, 1: {"IRQL", "irql"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
 	0xd4:       {0: {"address referenced", "addr"}, 1: {"IRQL", "irql"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
 	0xd5:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}},
-	0xd6:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}},
-	0xd8:       {0: {"name of the driver, a Unicode string", "unicode"}, 1: {"number of system PTEs that it uses", "dec"}},
-	0xda:       {0: {"kind of misuse", ""}},
-	0xde:       {1: {"physical address or PTE", ""}},
+	0xd6:       {0: {"address referenced", "addr"}, 1: {"access", "val"}, 2: {"instruction that referenced it", "ip"}, 3: {"reserved", ""}},
+	0xd8:       {0: {"name of the driver, a Unicode string", "unicode"}, 1: {"number of system PTEs that it uses", "dec"}, 2: {"free system PTEs", "dec"}, 3: {"all system PTEs", "dec"}},
+	0xda:       {0: {"kind of misuse", "sub"}},
 	0xe6:       {0: {"kind of DMA violation", "sub"}},
 	0xea:       {0: {"stuck thread", "thread"}, 1: {"deferred watchdog object", "addr"}, 2: {"name of the driver, a Unicode string", "unicode"}, 3: {"number of times that it was intercepted", ""}},
 	0xef:       {0: {"process", "process"}, 1: {"0 a process, 1 a thread", "val"}},
 	0xf4:       {0: {"kind of object", "val"}, 1: {"object that ended", "process"}, 2: {"name of the process's image", "text"}, 3: {"message", "text"}},
 	0xf7:       {0: {"cookie on the stack", ""}, 1: {"cookie expected", ""}, 2: {"complement of the expected cookie", ""}, 3: {"0", ""}},
-	0xfc:       {0: {"virtual address", "addr"}, 1: {"page table entry", ""}, 2: {"trap frame", "trap"}},
+	0xfc:       {0: {"virtual address", "addr"}, 1: {"page table entry", ""}, 2: {"trap frame (reserved by the reference)", "trap"}, 3: {"reserved", ""}},
 	0xfe:       {0: {"kind of USB violation", "sub"}},
-	0x100:      {1: {"loader block", "addr"}},
+	0x100:      {0: {"3", ""}, 1: {"size of the loader block's extension", "dec"}, 2: {"major version of the loader block", "dec"}, 3: {"minor version of the loader block", "dec"}},
 	0x101:      {0: {"timeout in clock ticks", "dec"}, 2: {"PRCB of the processor that hangs", "addr"}, 3: {"number of that processor", "dec"}},
 	0x109:      {3: {"corrupted structure", "sub"}},
-	0x10c:      {0: {"kind of transaction manager violation", ""}},
-	0x10d:      {0: {"kind of framework violation", "sub"}},
+	0x10c:      {0: {"kind of violation", "sub"}, 1: {"0", ""}, 2: {"extra create parameter", "addr"}, 3: {"list of extra create parameters", "addr"}},
+	0x10d:      {0: {"kind of framework violation", "sub"}, 3: {"reserved", ""}},
+	0x10e:      {0: {"kind of violation", "sub"}},
 	0x116:      {0: {"recovery context of the display driver", "addr"}, 1: {"address in the display driver that is responsible", "ip"}, 2: {"status of the last failed operation", "status"}},
 	0x117:      {0: {"recovery context of the display driver", "addr"}, 1: {"address in the display driver that is responsible", "ip"}, 2: {"driver's own key", ""}},
 	0x119:      {0: {"kind of violation", "sub"}},
-	0x122:      {0: {"error source", ""}},
+	0x122:      {0: {"kind of failure", "sub"}},
 	0x124:      {0: {"error source", "sub"}, 1: {"WHEA error record", "whea"}, 2: {"high half of MCi_STATUS (source 0)", ""}, 3: {"low half of MCi_STATUS (source 0)", ""}},
-	0x12b:      {0: {"status of the page", "status"}, 1: {"I/O status", "status"}, 2: {"virtual address", "addr"}},
+	0x12b:      {0: {"virtual address of the damaged page", "addr"}, 1: {"physical page number", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
 	0x133:      {0: {"kind of timeout", "sub"}},
 	0x139:      {0: {"kind of corruption", "fastfail"}, 1: {"trap frame", "trap"}, 2: {"exception record", "exr"}},
-	0x13a:      {0: {"kind of corruption", "sub"}, 1: {"heap", "addr"}, 2: {"address of the corruption", "addr"}},
+	0x13a:      {0: {"kind of corruption", "sub"}, 1: {"heap", "addr"}, 2: {"address of the corruption", "addr"}, 3: {"reserved", ""}},
 	0x141:      {0: {"recovery context of the display driver", "addr"}, 1: {"address in the display driver that is responsible", "ip"}, 2: {"driver's own key", ""}},
 	0x144:      {0: {"kind of failure", "sub"}},
-	0x154:      {0: {"store context", "addr"}, 1: {"exception information", "addr"}},
-	0x15e:      {0: {"kind of NDIS failure", ""}},
-	0x15f:      {0: {"kind of watchdog", ""}},
-	0x160:      {0: {"thread", "thread"}, 1: {"lock", "addr"}},
-	0x162:      {0: {"thread", "thread"}, 1: {"lock", "addr"}},
-	0x164:      {0: {"kind of failure", ""}},
-	0x179:      {0: {"IRP that timed out", ""}},
-	0x188:      {0: {"reason", ""}},
-	0x193:      {0: {"reason", ""}},
-	0x1a8:      {0: {"source of the request", ""}},
-	0x1b0:      {0: {"reason", ""}, 1: {"NTSTATUS", ""}},
-	0x1c4:      {0: {"kind of violation", ""}},
+	0x154:      {0: {"store context or data manager", "addr"}, 1: {"exception information", "addr"}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x15e:      {0: {"kind of NDIS failure", "sub"}},
+	0x15f:      {0: {"kind of watchdog", "sub"}},
+	0x160:      {0: {"functions on the stack inside an atomic operation", "dec"}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x162:      {0: {"thread", "thread"}, 1: {"lock", "addr"}, 2: {"session id of the thread", "dec"}, 3: {"reserved", ""}},
+	0x164:      {0: {"kind of failure", "sub"}},
+	0x171:      {0: {"kind of failure", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x173:      {0: {"kind of failure", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x174:      {0: {"kind of failure", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x179:      {0: {"IRP that timed out", "irp"}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x17e:      {0: {"CPUID signature of the processor", ""}, 1: {"microcode revision expected", ""}, 2: {"microcode revision found", ""}, 3: {"number of the processor", "dec"}},
+	0x188:      {0: {"reason", "val"}, 1: {"stream control block of CSVFS", "addr"}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x18b:      {0: {"reserved", ""}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x18c:      {0: {"what was changed", "sub"}, 1: {"depends on what was changed", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x18d:      {0: {"kind of secure fault", "val"}, 1: {"address of the fault, for some kinds", "addr"}, 2: {"exception record", "exr"}, 3: {"context record", "cxr"}},
+	0x193:      {0: {"reason", "val"}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x1a0:      {0: {"what hangs", "val"}, 1: {"device", "addr"}, 2: {"worker thread", "thread"}, 3: {"callout routine", "ip"}},
+	0x1a8:      {0: {"source of the request", "val"}, 1: {"reserved", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x1b0:      {0: {"reason", "val"}, 1: {"status", "status"}, 2: {"reserved", ""}, 3: {"reserved", ""}},
+	0x1c4:      {0: {"kind of violation", "sub"}, 1: {"text of the condition", "text"}, 2: {"state of the rule, or reserved", "addr"}, 3: {"supplemental states, or reserved", "addr"}},
 	0x1cc:      {0: {"ERESOURCE", "addr"}, 1: {"thread", "thread"}},
-	0xc000021a: {0: {"message", ""}, 1: {"status", "status"}},
+	0xc000021a: {0: {"text that tells the problem", "text"}, 1: {"error code", "status"}, 2: {"reserved", ""}, 3: {"reserved", ""}},
 }
 
 // threadStateTable holds the thread states of tables/threadstates.tsv.
