@@ -44,6 +44,19 @@ type Process struct {
 	stderr tail
 }
 
+// request is a job as a worker process gets it: names need not be UTF-8, which
+// JSON's texts must be.
+type request struct {
+	Index        int
+	Path, Kernel []byte
+}
+
+func requestOf(j Job) request { return request{j.Index, []byte(j.Path), []byte(j.Kernel)} }
+
+func (r *request) job() Job {
+	return Job{Index: r.Index, Path: string(r.Path), Kernel: string(r.Kernel)}
+}
+
 // answer is the line before a record's own.
 type answer struct {
 	Key    string `json:"key"`
@@ -110,7 +123,7 @@ func (p *Process) start() error {
 
 // ask sends a job and reads its record.
 func (p *Process) ask(j Job) (Record, error) {
-	b, err := json.Marshal(j)
+	b, err := json.Marshal(requestOf(j))
 	if err != nil {
 		return Record{}, err
 	}
@@ -193,15 +206,15 @@ func Serve(w Worker, limits Limits, in io.Reader, out io.Writer) error {
 	dec := json.NewDecoder(in)
 	bw := bufio.NewWriterSize(out, 1<<16)
 	for {
-		var j Job
-		if err := dec.Decode(&j); err != nil {
+		var req request
+		if err := dec.Decode(&req); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
 		}
 		guard.busy.Store(true)
-		r := w.Do(context.Background(), j)
+		r := w.Do(context.Background(), req.job())
 		guard.check()
 		guard.busy.Store(false)
 		head, err := json.Marshal(answer{r.Key, r.Status, len(r.Line)})

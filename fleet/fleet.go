@@ -15,9 +15,9 @@ import (
 
 // Job is one incident to triage: a user dump, a kernel dump, or both.
 type Job struct {
-	Index  int    `json:"index"` // place in the input, from 0
-	Path   string `json:"path"`
-	Kernel string `json:"kernel,omitempty"` // the kernel dump of a pair, "" none
+	Index  int // place in the input, from 0
+	Path   string
+	Kernel string // the kernel dump of a pair, "" none
 }
 
 // Queue hands out jobs. Its methods may be called by several goroutines. An

@@ -84,12 +84,12 @@ func TestInputs(t *testing.T) {
 		"alone":            {args: []string{filepath.Join(dir, "a")}, alone: true, want: []string{"a/ConsoleApp1.Kernel.dmp", "a/ConsoleApp1.dmp"}},
 		"whatever is said": {args: []string{filepath.Join(dir, "c", "broken.dmp")}, want: []string{"c/broken.dmp"}},
 	} {
-		jobs, err := Inputs(c.args, c.alone, strings.NewReader(c.stdin))
+		jobs, err := Inputs(c.args, c.alone, strings.NewReader(c.stdin), nil)
 		if got := names(dir, jobs); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
 		}
 	}
-	if _, err := Inputs([]string{filepath.Join(dir, "nothing*")}, false, nil); err == nil {
+	if _, err := Inputs([]string{filepath.Join(dir, "nothing*")}, false, nil, nil); err == nil {
 		t.Error("a pattern that matches nothing is no error")
 	}
 }
@@ -111,7 +111,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 // runAll triages a folder and returns the lines.
 func runAll(t *testing.T, dir string, workers int, skip func(Job) bool) []byte {
 	t.Helper()
-	jobs, err := Inputs([]string{dir}, false, nil)
+	jobs, err := Inputs([]string{dir}, false, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,10 +191,11 @@ func TestResumeLosesAndDoublesNothing(t *testing.T) {
 		}
 	}
 	// A dump that has changed is another.
-	_, done, err := Resume(path, nil)
+	f, done, err := Resume(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.Close()
 	changed := filepath.Join(dir, "c", "broken.dmp")
 	if !done.Has(Job{Path: changed}) {
 		t.Error("a failure is not remembered")
@@ -282,7 +283,7 @@ func TestServe(t *testing.T) {
 	var in, out bytes.Buffer
 	enc := json.NewEncoder(&in)
 	for _, name := range []string{"b/crashdemo.dmp", "missing.dmp"} {
-		enc.Encode(Job{Path: filepath.Join(dir, filepath.FromSlash(name))})
+		enc.Encode(requestOf(Job{Path: filepath.Join(dir, filepath.FromSlash(name))}))
 	}
 	if err := Serve(&Analyzer{}, Limits{}, &in, &out); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package fleet
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"dumptriage/triage"
 )
@@ -37,9 +40,9 @@ func looksLikeDump(name string) bool {
 // text file for the paths in it, one a line; "-" for the same from stdin; any
 // other file for itself. A user dump and the kernel dump beside it are one job
 // unless each is to stay alone. The error names an argument that stands for
-// nothing.
-func Inputs(args []string, alone bool, stdin io.Reader) ([]Job, error) {
-	l := lister{seen: map[string]bool{}}
+// nothing. warn, when set, is told what below a folder could not be listed.
+func Inputs(args []string, alone bool, stdin io.Reader, warn func(error)) ([]Job, error) {
+	l := lister{seen: map[string]bool{}, warn: warn}
 	for _, arg := range args {
 		if err := l.argument(arg, stdin); err != nil {
 			return nil, err
@@ -58,6 +61,7 @@ func Inputs(args []string, alone bool, stdin io.Reader) ([]Job, error) {
 type lister struct {
 	paths []string
 	seen  map[string]bool // a path counts once, though two arguments stand for it
+	warn  func(error)
 }
 
 func (l *lister) add(path string) {
@@ -110,6 +114,9 @@ func (l *lister) folder(dir string) error {
 			if path == dir {
 				return err
 			}
+			if l.warn != nil {
+				l.warn(err)
+			}
 			return nil
 		}
 		if !d.IsDir() && looksLikeDump(d.Name()) && (d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0) {
@@ -124,7 +131,7 @@ func (l *lister) folder(dir string) error {
 const maxLine = 64 << 10
 
 func (l *lister) list(r io.Reader, name string) error {
-	sc := bufio.NewScanner(r)
+	sc := bufio.NewScanner(asUTF8(r))
 	sc.Buffer(nil, maxLine)
 	for sc.Scan() {
 		if line := strings.TrimSpace(sc.Text()); line != "" && line[0] != '#' {
@@ -149,8 +156,72 @@ func isList(path string) bool {
 	defer f.Close()
 	head := make([]byte, 512)
 	n, _ := io.ReadFull(f, head)
-	return n > 0 && !bytes.ContainsFunc(head[:n], func(c rune) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == '\ufffd' }) &&
-		!bytes.HasPrefix(head[:n], []byte("MDMP")) && !bytes.HasPrefix(head[:n], []byte("PAGE")) && !bytes.HasPrefix(head[:n], []byte("USERD"))
+	head = head[:n]
+	for _, magic := range []string{"MDMP", "PAGE", "USERD"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return false
+		}
+	}
+	text, err := io.ReadAll(asUTF8(bytes.NewReader(head)))
+	for i := 1; n == cap(head) && i < utf8.UTFMax && !utf8.Valid(text) && len(text) > 0; i++ {
+		text = text[:len(text)-1] // the last character may be cut in two
+	}
+	return err == nil && len(text) > 0 && utf8.Valid(text) && !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' })
+}
+
+// asUTF8 takes a byte order mark off a text, and makes UTF-8 of UTF-16, which
+// PowerShell writes.
+func asUTF8(r io.Reader) io.Reader {
+	br := bufio.NewReader(r)
+	mark, _ := br.Peek(3)
+	switch {
+	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):
+		_, _ = br.Discard(3)
+	case bytes.HasPrefix(mark, []byte("\xff\xfe")):
+		return &utf16Reader{r: br, order: binary.LittleEndian}
+	case bytes.HasPrefix(mark, []byte("\xfe\xff")):
+		return &utf16Reader{r: br, order: binary.BigEndian}
+	}
+	return br
+}
+
+// utf16Reader makes UTF-8 of UTF-16. An odd byte at the end is dropped.
+type utf16Reader struct {
+	r     *bufio.Reader
+	order binary.ByteOrder
+	begun bool
+	ready []byte
+}
+
+func (u *utf16Reader) unit() (rune, error) {
+	var b [2]byte
+	if _, err := io.ReadFull(u.r, b[:]); err != nil {
+		return 0, io.EOF
+	}
+	return rune(u.order.Uint16(b[:])), nil
+}
+
+func (u *utf16Reader) Read(p []byte) (int, error) {
+	for len(u.ready) == 0 {
+		c, err := u.unit()
+		if err != nil {
+			return 0, err
+		}
+		if utf16.IsSurrogate(c) {
+			low, err := u.unit()
+			if err != nil {
+				low = 0
+			}
+			c = utf16.DecodeRune(c, low)
+		}
+		if u.begun || c != '\ufeff' { // the mark itself is not part of the text
+			u.ready = utf8.AppendRune(nil, c)
+		}
+		u.begun = true
+	}
+	n := copy(p, u.ready)
+	u.ready = u.ready[n:]
+	return n, nil
 }
 
 // pairUp makes one job of a user dump and the kernel dump beside it.

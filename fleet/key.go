@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -34,6 +36,12 @@ func Key(j Job) (string, error) {
 }
 
 func hashFile(h io.Writer, path string) error {
+	// A pipe or a device must not even be opened: that may wait for ever.
+	if st, err := os.Stat(path); err != nil {
+		return err
+	} else if !st.Mode().IsRegular() {
+		return &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err

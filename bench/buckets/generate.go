@@ -22,6 +22,10 @@ import (
 type stack struct {
 	frames []string
 	family int
+	class  string   // of the exception, which the dump tells and not the stack
+	site   string   // the frames at the fault before they were disturbed, to tell faults that are in one place
+	way    int      // of the family's ways
+	done   []string // what disturbed it
 }
 
 // Frames of the system that real stacks begin and end with.
@@ -104,8 +108,28 @@ func (p *program) path(f int, r *rand.Rand) []string {
 
 // bug is a family: the frames at its top and the ways that lead there.
 type bug struct {
-	top  []string
-	ways [][]string
+	class string
+	top   []string
+	ways  [][]string
+}
+
+// site is where the fault shows and what is at fault.
+func (b *bug) site() string { return strings.Join(append(slices.Clone(b.top), b.ways[0][0]), " ") }
+
+// classOf is the class of what shows in a routine of the system, or in the program
+// itself.
+func classOf(top []string) string {
+	if len(top) > 0 {
+		switch top[0] {
+		case "kernelbase!RaiseException":
+			return "CPP_EXCEPTION"
+		case "ucrtbase!abort":
+			return "FASTFAIL_7"
+		case "ntdll!NtWaitForSingleObject", "ntdll!RtlpWaitOnCriticalSection":
+			return "HANG"
+		}
+	}
+	return "AV"
 }
 
 func (p *program) bug() bug {
@@ -127,6 +151,7 @@ func (p *program) bug() bug {
 		}
 		at = p.layers[3+r.IntN(layers-4)][r.IntN(perLayer)]
 	}
+	b.class = classOf(b.top)
 	for range 1 + r.IntN(3) {
 		b.ways = append(b.ways, p.path(at, r))
 	}
@@ -138,15 +163,21 @@ func generate(seed uint64, families, largest int) []stack {
 	r := rand.New(rand.NewPCG(seed, 2024))
 	p := newProgram(r)
 	var all []stack
+	sites := map[string]bool{}
 	for f := range families {
 		b := p.bug()
+		for sites[b.site()] { // two faults of one place: nobody could tell their dumps apart
+			b = p.bug()
+		}
+		sites[b.site()] = true
 		n := 1 + int(math.Pow(r.Float64(), 3)*float64(largest))
 		if f == 0 {
 			n = 2 * largest
 		}
 		for range n {
-			way := b.ways[zipf(r, len(b.ways), 0.6)]
-			all = append(all, stack{p.disturb(slices.Concat(b.top, way)), f})
+			way := zipf(r, len(b.ways), 0.6)
+			frames, done := p.disturb(slices.Concat(b.top, b.ways[way]))
+			all = append(all, stack{frames, f, b.class, b.site(), way, done})
 		}
 	}
 	r.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
@@ -154,10 +185,17 @@ func generate(seed uint64, families, largest int) []stack {
 }
 
 // disturb does to a stack what happens in the field.
-func (p *program) disturb(s []string) []string {
+func (p *program) disturb(s []string) ([]string, []string) {
 	r := p.r
+	var done []string
+	did := func(what string) {
+		if !slices.Contains(done, what) {
+			done = append(done, what)
+		}
+	}
 	chance := func(percent int) bool { return r.IntN(100) < percent }
-	if chance(20) { // the top differs: another variant of the routine, another depth in it
+	if chance(20) {
+		did("top") // the top differs: another variant of the routine, another depth in it
 		switch r.IntN(3) {
 		case 0:
 			s = slices.Insert(s, 0, "ntdll!KiUserExceptionDispatch")
@@ -171,29 +209,35 @@ func (p *program) disturb(s []string) []string {
 	}
 	for range r.IntN(3) { // a wrapper, a hook
 		if chance(40) {
+			did("wrapper")
 			s = slices.Insert(s, 1+r.IntN(len(s)-1), []string{"hook!Detour", "core!ScopedTrace", "app!InvokeGuarded", "util!std::invoke<T>"}[r.IntN(4)])
 		}
 	}
 	for range r.IntN(3) { // inlined, or left by a tail call
 		if at := 1 + r.IntN(len(s)-1); chance(50) && len(s) > 6 {
+			did("inlined")
 			s = slices.Delete(s, at, at+1)
 		}
 	}
 	if chance(10) { // recursion
+		did("recursion")
 		at, n := r.IntN(len(s)-2), 1+r.IntN(2)
 		for range 1 + r.IntN(20) {
 			s = slices.Insert(s, at, slices.Clone(s[at:at+n])...)
 		}
 	}
 	if chance(10) && len(s) > 6 { // the bottom is missing
+		did("cut off")
 		s = s[:4+r.IntN(len(s)-5)]
 	}
 	if chance(10) { // what a scan of the stack picked up
+		did("guesses")
 		for range 1 + r.IntN(3) {
 			s = slices.Insert(s, 1+r.IntN(len(s)-1), p.names[r.IntN(len(p.names))])
 		}
 	}
 	if chance(25) { // modules without symbols, in some build
+		did("no symbols")
 		build := r.IntN(builds)
 		for range 1 + r.IntN(2) {
 			m := moduleNames[r.IntN(len(moduleNames))] + "!"
@@ -204,7 +248,7 @@ func (p *program) disturb(s []string) []string {
 			}
 		}
 	}
-	return s
+	return s, done
 }
 
 // hashOf is where a function lies in a build.

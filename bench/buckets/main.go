@@ -1,8 +1,8 @@
 // Command buckets compares ways of putting stacks of one fault together, on
 // stacks of which the truth is known because they are made (generate.go).
 //
-// Each method's parameters and threshold are chosen on one program's crashes and
-// judged on another's. All make clusters in the same way: a stack joins the cluster
+// Methods are developed, and their parameters and thresholds chosen, on some programs'
+// crashes; they are judged on others'. No stack of the latter may be looked at. All make clusters in the same way: a stack joins the cluster
 // with the most similar of up to four members over the threshold, or begins one.
 //
 //	go run ./bench/buckets
@@ -21,28 +21,31 @@ import (
 
 func main() {
 	families := flag.Int("families", 60, "faults of each program")
-	seed := flag.Uint64("seed", 1, "of the generator")
-	worlds := flag.Int("worlds", 3, "programs to judge by")
+	seed := flag.Uint64("seed", 1, "of the first of four programs to develop by")
+	fresh := flag.Uint64("judge", 5001, "seed of the first program to judge by")
+	worlds := flag.Int("worlds", 6, "programs to judge by")
 	only := flag.String("only", "", "run only the `METHOD` of this name")
 	largest := flag.Int("largest", 50, "stacks of the largest fault; the first has twice as many")
 	show := flag.Bool("show", false, "print some stacks and stop")
+	errs := flag.Bool("errors", false, "tell what the default parameters get wrong, and stop")
 	flag.Parse()
-	train := prepared(*seed, *families, *largest)
-	if *show {
-		for _, s := range train[:10] {
+	train := series(*seed, developing, *families, *largest)
+	switch {
+	case *show:
+		for _, s := range train[0][:10] {
 			fmt.Println(s.family, s.frames)
 		}
 		return
+	case *errs:
+		for _, t := range train {
+			showErrors(t)
+		}
+		return
 	}
-	var tests [][]stack
-	n := 0
-	for i := range *worlds {
-		tests = append(tests, prepared(*seed+1+uint64(i), *families, *largest))
-		n += len(tests[i])
-	}
-	fmt.Printf("%d stacks of %d faults to choose by, %d stacks of %d faults to judge by\n\n", len(train), *families, n, *families**worlds)
-	fmt.Println("| method | B-cubed precision | recall | F1 | RR@1 | AUC | us a pair | chosen |")
-	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---|")
+	tests := series(*fresh, *worlds, *families, *largest)
+	fmt.Printf("%d stacks of %d faults to choose by, %d stacks of %d faults to judge by\n\n", count(train), *families*len(train), count(tests), *families**worlds)
+	fmt.Println("| method | F1, chosen by | B-cubed precision | recall | F1 | RR@1 | AUC | us a pair | chosen |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---|")
 	for _, m := range methods {
 		if *only != "" && m.name != *only {
 			continue
@@ -54,24 +57,44 @@ func main() {
 			sum.add(r)
 		}
 		k := float64(len(tests))
-		fmt.Printf("| %s | %.3f | %.3f | %.3f | %.3f | %.3f | %.2f | %s |\n", m.name, sum.precision/k, sum.recall/k, sum.f1/k, sum.rr1/k, sum.auc/k, sum.micros/k, chosen(m, best))
-		if x, ok := m.make[best.setting]().(*fast); ok {
-			showPlaced("as the store does it", tunePlaced(x.p, train), tests)
-		}
+		fmt.Printf("| %s | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.2f | %s |\n", m.name, best.f1, sum.precision/k, sum.recall/k, sum.f1/k, sum.rr1/k, sum.auc/k, sum.micros/k, chosen(m, best))
 	}
-	showPlaced("by default", similar.DefaultParams, tests)
+	showPlaced("as the store does it", similar.DefaultParams, train, tests)
 }
 
 // showPlaced prints how fleet/similar itself does.
-func showPlaced(name string, p similar.Params, tests [][]stack) {
-	var sum result
-	for _, t := range tests {
-		var r result
-		r.precision, r.recall, r.f1 = bcubed(t, placed(p, t))
-		sum.add(r)
+func showPlaced(name string, p similar.Params, train, tests [][]stack) {
+	developed, judged := meanPlaced(p, train), meanPlaced(p, tests)
+	fmt.Printf("| FaST, %s | %.3f | %.3f | %.3f | %.3f | | | | position %g, frequency %g, shift %g, threshold %.2f |\n", name, developed.f1,
+		judged.precision, judged.recall, judged.f1, p.Position, p.Frequency, p.Shift, p.Threshold)
+}
+
+func meanPlaced(p similar.Params, worlds [][]stack) (mean result) {
+	k := float64(len(worlds))
+	for _, w := range worlds {
+		precision, recall, f1 := bcubed(w, placed(p, w))
+		mean.add(result{precision: precision / k, recall: recall / k, f1: f1 / k})
 	}
-	k := float64(len(tests))
-	fmt.Printf("| FaST, %s | %.3f | %.3f | %.3f | | | | threshold %.2f, far %.2f |\n", name, sum.precision/k, sum.recall/k, sum.f1/k, p.Threshold, p.Far)
+	return mean
+}
+
+// developing is how many programs methods are developed and their parameters chosen
+// by.
+const developing = 4
+
+// series makes the crashes of n programs.
+func series(seed uint64, n, families, largest int) (out [][]stack) {
+	for i := range n {
+		out = append(out, prepared(seed+uint64(i), families, largest))
+	}
+	return out
+}
+
+func count(worlds [][]stack) (n int) {
+	for _, w := range worlds {
+		n += len(w)
+	}
+	return n
 }
 
 func prepared(seed uint64, families, largest int) []stack {
@@ -99,13 +122,21 @@ func chosen(m method, c choice) string {
 	return fmt.Sprintf("threshold %.2f", c.threshold)
 }
 
-func tune(m method, all []stack) (best choice) {
+func tune(m method, worlds [][]stack) (best choice) {
+	k := float64(len(worlds))
 	for setting := range m.make {
-		x := m.make[setting]()
-		x.prepare(all)
-		for threshold := -0.6; threshold < 0.96; threshold += 0.06 {
-			if _, _, f1 := bcubed(all, clusters(x, all, threshold)); f1 > best.f1 {
-				best = choice{setting, threshold, f1}
+		f1 := map[float64]float64{}
+		for _, w := range worlds {
+			x := m.make[setting]()
+			x.prepare(w)
+			for threshold := -0.6; threshold < 0.96; threshold += 0.06 {
+				_, _, f := bcubed(w, clusters(x, w, threshold))
+				f1[threshold] += f / k
+			}
+		}
+		for threshold, f := range f1 {
+			if f > best.f1 || f == best.f1 && threshold < best.threshold {
+				best = choice{setting, threshold, f}
 			}
 		}
 	}
@@ -122,6 +153,9 @@ func clusters(x measure, all []stack, threshold float64) []int {
 	for i := range all {
 		best, at := math.Inf(-1), -1
 		for c, members := range reps {
+			if all[members[0]].class != all[i].class {
+				continue
+			}
 			for _, m := range members {
 				if s := x.score(i, m); s > best {
 					best, at = s, c
@@ -147,10 +181,10 @@ func placed(p similar.Params, all []stack) []int {
 	known, ids := map[string]int{}, map[string]int{}
 	of := make([]int, len(all))
 	for i, s := range all {
-		text := strings.Join(s.frames, "\n")
+		text := s.class + "\n" + strings.Join(s.frames, "\n")
 		at, ok := known[text]
 		if !ok {
-			id := m.Place(fmt.Sprint(i), "", s.frames).Cluster
+			id := m.Place(fmt.Sprint(i), s.class, s.frames).Cluster
 			if at, ok = ids[id]; !ok {
 				at = len(ids)
 				ids[id] = at
@@ -160,19 +194,6 @@ func placed(p similar.Params, all []stack) []int {
 		of[i] = at
 	}
 	return of
-}
-
-// tunePlaced chooses the bounds of clusters for parameters of the measure.
-func tunePlaced(p similar.Params, all []stack) (best similar.Params) {
-	bestF1 := -1.0
-	for p.Threshold = -0.6; p.Threshold < 0.5; p.Threshold += 0.04 {
-		for _, p.Far = range []float64{-1, -0.9, -0.8, -0.7, -0.5} {
-			if _, _, f1 := bcubed(all, placed(p, all)); f1 > bestF1 {
-				best, bestF1 = p, f1
-			}
-		}
-	}
-	return best
 }
 
 // result is how a method did.
@@ -197,14 +218,17 @@ func judge(x measure, all []stack, threshold float64) (r result) {
 	for i := range all {
 		best, at := math.Inf(-1), -1
 		for k := range i {
+			if all[i].class != all[k].class {
+				continue
+			}
+			pairs++
 			if s := x.score(i, k); s > best {
 				best, at = s, k
 			}
 		}
-		pairs += i
 		if seen[all[i].family] {
 			dups++
-			if all[at].family == all[i].family {
+			if at >= 0 && all[at].family == all[i].family {
 				hits++
 			}
 			known = append(known, best)

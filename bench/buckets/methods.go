@@ -30,8 +30,8 @@ var methods = []method{
 	{"signature bkt1", []func() measure{func() measure { return &byText{text: signatureText} }}},
 	{"prefix match", []func() measure{func() measure { return &prefix{} }}},
 	{"Jaccard", []func() measure{func() measure { return &jaccard{} }}},
-	{"ReBucket (PDM)", settings([]float64{0, 0.04, 0.1, 0.3, 1}, []float64{0, 0.05, 0.13, 0.5}, []float64{0}, func(c, o, _ float64) measure { return &pdm{c: c, o: o} })},
-	{"FaST", settings([]float64{0.3, 0.6, 1}, []float64{0, 3, 10, 30}, []float64{0.05, 0.1, 0.3}, func(a, b, g float64) measure { return &fast{p: similar.Params{Position: a, Frequency: b, Shift: g}} })},
+	{"ReBucket (PDM)", settings([]float64{0, 0.1, 0.3}, []float64{0.05, 0.13, 0.5}, []float64{0}, func(c, o, _ float64) measure { return &pdm{c: c, o: o} })},
+	{"FaST", settings([]float64{0.5, 1}, []float64{3, 10, 20}, []float64{0.1, 0.3}, func(a, b, g float64) measure { return &fast{p: similar.Params{Position: a, Frequency: b, Shift: g}} })},
 }
 
 func settings(a, b, g []float64, make func(a, b, g float64) measure) (out []func() measure) {
@@ -61,7 +61,7 @@ func (m *byText) score(i, k int) float64 {
 	if m.texts[i] == m.texts[k] {
 		return 1
 	}
-	return 0
+	return -1 // under every threshold
 }
 
 // signatureText is the signature of a stack that is all certain.

@@ -28,7 +28,7 @@ var (
 	resumeFlag    = &cli.BoolFlag{Name: "resume", DisableDefaultText: true, Usage: "go on where an earlier run with the same --out was ended"}
 	shardFlag     = &cli.StringFlag{Name: "shard", Usage: "do the share `I/N` of the dumps: 2/8 is the second of eight"}
 	timeoutFlag   = &cli.DurationFlag{Name: "timeout", DefaultText: "none", Usage: "give up on a dump after `DURATION`, such as 30s"}
-	maxMemoryFlag = &cli.StringFlag{Name: "max-memory", Usage: "give up on a dump that takes more than `SIZE`, such as 512M"}
+	maxMemoryFlag = &cli.StringFlag{Name: "max-memory", Usage: "give up on a dump for which the program itself takes more memory than `SIZE`, such as 512M; pages of mapped files, which the system takes back, are not counted"}
 	workerFlag    = &cli.BoolFlag{Name: "as-worker", Hidden: true}
 )
 
@@ -212,7 +212,7 @@ func batchJobs(c *cli.Context) ([]fleet.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := fleet.Inputs(c.Args().Slice(), c.Bool(aloneFlag.Name), os.Stdin)
+	jobs, err := fleet.Inputs(c.Args().Slice(), c.Bool(aloneFlag.Name), os.Stdin, func(err error) { warn(c, "%v", err) })
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
@@ -298,6 +298,9 @@ func batchOutput(c *cli.Context, visit func(line []byte) error) (*batchFile, *fl
 		if err != nil {
 			return nil, nil, err
 		}
+		if c.Bool(redactFlag.Name) {
+			done.Shown = redact.BaseName
+		}
 		if done.Len() > 0 {
 			warn(c, "%d records are in %s already", done.Len(), path)
 		}
@@ -306,6 +309,9 @@ func batchOutput(c *cli.Context, visit func(line []byte) error) (*batchFile, *fl
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if os.IsExist(err) {
 		return nil, nil, usagef("%s is there already: go on with it by --resume, or name another file", path)
+	}
+	if err == nil {
+		err = fleet.Lock(f)
 	}
 	if err != nil {
 		return nil, nil, err

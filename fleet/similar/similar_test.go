@@ -54,6 +54,33 @@ func TestParametersMatter(t *testing.T) {
 	}
 }
 
+// What is known of Windows frames, by hand, with weights 1, 1/2, 1/3 by the program's
+// frames above.
+func TestWhatFramesAre(t *testing.T) {
+	m := New(Params{Position: 1})
+	for _, c := range []struct {
+		what, a, b string
+		want       float64
+	}{
+		// The heap's frame weighs a quarter, and the program's are first and second below
+		// it all the same: 3 of 3.25.
+		{"the system's on top", "ntdll!RtlFreeHeap a!f a!g", "a!f a!g", (3 - 0.25) / 3.25},
+		{"the system's alone", "ntdll!RtlFreeHeap", "ntdll!RtlAllocateHeap", -1},
+		// x's frame g may be the place; it counts a quarter of its half. The place itself
+		// weighs a quarter of its half.
+		{"no name, the module's", "a!f x!g", "a!f x+12", (2 - 0.125 - 0.125) / 2.25},
+		{"no name but a begin", "a!f x!g", "a!f x!fn@12", (2 - 0.125 - 0.125) / 2.25},
+		{"the body's hash is a name", "a!f x!g", "a!f x!fn#12", (2 - 0.5 - 0.5) / 3},
+		{"no name, another module's", "a!f x!g", "a!f y+12", (2 - 0.5 - 0.125) / 2.625},
+		{"the same place", "a!f x+12", "a!f x+12", 1},
+	} {
+		got := m.Score(m.Stack(frames(c.a)), m.Stack(frames(c.b)))
+		if back := m.Score(m.Stack(frames(c.b)), m.Stack(frames(c.a))); math.Abs(got-c.want) > 1e-5 || back != got {
+			t.Errorf("%s: %v and back %v, want %v", c.what, got, back, c.want)
+		}
+	}
+}
+
 // random makes stacks of some families: a family's stacks share most frames.
 func random(r *rand.Rand, n int) [][]string {
 	var out [][]string

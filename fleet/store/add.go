@@ -156,10 +156,12 @@ func (a *adder) count(in *Incident) error {
 	return a.regression(in)
 }
 
-// regression notes a dump of a version in which its bucket was to be fixed.
+// regression notes a dump of a version in which its bucket, or the one that this is
+// merged into, was to be fixed.
 func (a *adder) regression(in *Incident) error {
-	var module, fixed, known string
-	err := a.tx.QueryRowContext(a.ctx, `SELECT fixed_module, fixed_version, regressed_version FROM buckets WHERE bucket = $1 AND state IN ('fixed', 'regressed')`, in.Bucket).Scan(&module, &fixed, &known)
+	var bucket, module, fixed, known string
+	err := a.tx.QueryRowContext(a.ctx, `SELECT bucket, fixed_module, fixed_version, regressed_version FROM buckets
+		WHERE bucket = (SELECT COALESCE(merged_into, bucket) FROM buckets WHERE bucket = $1) AND state IN ('fixed', 'regressed')`, in.Bucket).Scan(&bucket, &module, &fixed, &known)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && fixed == "" {
 		return nil
 	}
@@ -170,11 +172,11 @@ func (a *adder) regression(in *Incident) error {
 	if version == "" || CompareVersions(version, fixed) < 0 {
 		return nil
 	}
-	a.regressed = append(a.regressed, Regression{in.Bucket, in.Key, version, fixed})
+	a.regressed = append(a.regressed, Regression{bucket, in.Key, version, fixed})
 	if known != "" && CompareVersions(known, version) <= 0 {
 		version = known // the first version that has it again
 	}
-	return a.exec(`UPDATE buckets SET state = 'regressed', regressed_version = $2 WHERE bucket = $1`, in.Bucket, version)
+	return a.exec(`UPDATE buckets SET state = 'regressed', regressed_version = $2 WHERE bucket = $1`, bucket, version)
 }
 
 // versionOf is the version of a module in a dump, "" unknown; of the process's
@@ -210,9 +212,22 @@ func versionPart(parts []string, i int) int {
 	return n
 }
 
+// memoryClasses are all what comes of memory that is not what it should be: which of them
+// is chance.
+var memoryClasses = []string{"AV_", "HEAP_CORRUPTION", "IN_PAGE_ERROR"}
+
+// group is what must be the same of two stacks that are compared: the kind and, as
+// far as it is not chance, the class.
+func (in *Incident) group() string {
+	if slices.ContainsFunc(memoryClasses, func(c string) bool { return strings.HasPrefix(in.Class, c) }) {
+		return in.Kind + " memory"
+	}
+	return in.Kind + " " + in.Class
+}
+
 // place keeps a stack that is new, and puts it into a cluster.
 func (a *adder) place(in *Incident) error {
-	isNew, err := a.inserted(`INSERT INTO stacks (stack, kind, score) VALUES ($1, $2, 0) ON CONFLICT (stack) DO NOTHING`, in.Stack, in.Kind)
+	isNew, err := a.inserted(`INSERT INTO stacks (stack, kind, score) VALUES ($1, $2, 0) ON CONFLICT (stack) DO NOTHING`, in.Stack, in.group())
 	if err != nil || !isNew {
 		return err
 	}
@@ -222,7 +237,7 @@ func (a *adder) place(in *Incident) error {
 			return err
 		}
 	}
-	return a.cluster(in.Stack, in.Kind, frames)
+	return a.cluster(in.Stack, in.group(), frames)
 }
 
 // cluster puts a stack into a cluster.

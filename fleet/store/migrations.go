@@ -1,9 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"strconv"
 )
 
 // migrations make the schema, one step after the other; the number of those that
@@ -89,18 +92,23 @@ CREATE TABLE frequencies (
 
 const metaTable = `CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`
 
-// migrate brings a database up to date. One that a newer program made is refused.
+// migrate brings a database up to date. One that a newer program made is refused, and
+// so is one that something else made. What is up to date is only read, so that nobody
+// who looks waits for somebody who adds.
 func migrate(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, metaTable); err != nil {
+	done, err := schema(ctx, db)
+	if err != nil || done == int64(len(migrations)) {
 		return err
 	}
-	return inTransaction(ctx, db, func(tx *sql.Tx) error {
-		done, err := metaNumber(ctx, tx, "schema")
-		if err != nil {
+	for _, first := range []string{`PRAGMA journal_mode = WAL`, metaTable} { // the mode stays with the file
+		if _, err := db.ExecContext(ctx, first); err != nil {
 			return err
 		}
-		if done > int64(len(migrations)) {
-			return fmt.Errorf("the database has schema %d; this program knows schemas up to %d", done, len(migrations))
+	}
+	return inTransaction(ctx, db, func(tx *sql.Tx) error {
+		done, err := schema(ctx, tx) // another process may have been first
+		if err != nil {
+			return err
 		}
 		for _, m := range migrations[done:] {
 			if _, err := tx.ExecContext(ctx, m); err != nil {
@@ -110,3 +118,35 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return setMeta(ctx, tx, "schema", fmt.Sprint(len(migrations)))
 	})
 }
+
+// schema is how many migrations were done.
+func schema(ctx context.Context, q querier) (int64, error) {
+	tables := map[string]bool{}
+	err := each(ctx, q, `SELECT name FROM sqlite_master WHERE type = 'table'`, func(r *sql.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		tables[name] = true
+		return err
+	})
+	switch {
+	case err != nil || len(tables) == 0:
+		return 0, err
+	case !tables["meta"]:
+		return 0, errForeign
+	}
+	var text string
+	err = each(ctx, q, `SELECT value FROM meta WHERE name = 'schema'`, func(r *sql.Rows) error { return r.Scan(&text) })
+	if err != nil {
+		return 0, errors.Join(errForeign, err)
+	}
+	done, err := strconv.ParseInt(cmp.Or(text, "0"), 10, 64)
+	if err != nil || done < 0 || done == 0 && len(tables) > 1 {
+		return 0, errForeign
+	}
+	if done > int64(len(migrations)) {
+		return 0, fmt.Errorf("the database has schema %d; this program knows schemas up to %d", done, len(migrations))
+	}
+	return done, nil
+}
+
+var errForeign = errors.New("a database of something else")

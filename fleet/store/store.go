@@ -54,7 +54,7 @@ func open(ctx context.Context, path, mode string) (*Store, error) {
 	name := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: url.Values{
 		"mode":    {mode},
 		"_txlock": {"immediate"}, // a transaction that will write must not begin as one that reads
-		"_pragma": {"journal_mode(WAL)", "synchronous(NORMAL)", "busy_timeout(60000)"},
+		"_pragma": {"synchronous(NORMAL)", "busy_timeout(60000)"},
 	}.Encode()}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -165,6 +167,139 @@ func TestMerge(t *testing.T) {
 		if err := s.Merge(t.Context(), c[0], c[1]); err == nil {
 			t.Errorf("merging %s into %s is no error", c[0], c[1])
 		}
+	}
+}
+
+// A bucket that was fixed is back too when a dump of one comes that is merged into it.
+func TestRegressionOfAMergedBucket(t *testing.T) {
+	s, _ := create(t)
+	add(t, s, incident(1, 1), incident(2, 1))
+	one, two := incident(1, 1).Bucket, incident(2, 1).Bucket
+	if err := s.Merge(t.Context(), two, one); err != nil {
+		t.Fatal(err)
+	}
+	fixed, version := StateFixed, "1.0.5.0"
+	if err := s.Set(t.Context(), one, Change{State: &fixed, FixedVersion: &version}); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, incident(2, 4))
+	if b := bucket(t, s, one); b.State != StateFixed {
+		t.Errorf("an older version: %+v", b)
+	}
+	add(t, s, incident(2, 9))
+	if b := bucket(t, s, one); b.State != StateRegressed || b.RegressedVersion != "1.0.9.0" {
+		t.Errorf("%+v", b)
+	}
+	if r := s.Regressions(); len(r) != 1 || r[0].Bucket != one {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Known, fixed, back, and again: what each step leaves.
+func TestStates(t *testing.T) {
+	s, _ := create(t)
+	add(t, s, incident(1, 1))
+	id := incident(1, 1).Bucket
+	set := func(state State, version string) {
+		t.Helper()
+		c := Change{State: &state}
+		if version != "" {
+			c.FixedVersion = &version
+		}
+		if err := s.Set(t.Context(), id, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		do   func()
+		want State
+	}{
+		{func() {}, StateNew},
+		{func() { add(t, s, incident(1, 2)) }, StateNew},
+		{func() { set(StateKnown, "") }, StateKnown},
+		{func() { add(t, s, incident(1, 3)) }, StateKnown},
+		{func() { set(StateFixed, "") }, StateFixed},
+		{func() { add(t, s, incident(1, 4)) }, StateFixed}, // in no version that is known: nothing can come back
+		{func() { set(StateFixed, "1.0.6") }, StateFixed},
+		{func() { add(t, s, incident(1, 5)) }, StateFixed},
+		{func() { add(t, s, incident(1, 6)) }, StateRegressed},
+		{func() { add(t, s, incident(1, 5)) }, StateRegressed},
+		{func() { set(StateFixed, "1.0.8") }, StateFixed},
+		{func() { add(t, s, incident(1, 7)) }, StateFixed},
+		{func() { add(t, s, incident(1, 8)) }, StateRegressed},
+		{func() { set(StateNew, "") }, StateNew},
+		{func() { add(t, s, incident(1, 9)) }, StateNew},
+	} {
+		step.do()
+		if b := bucket(t, s, id); b.State != step.want || (b.RegressedVersion != "") != (b.State == StateRegressed) {
+			t.Fatalf("%+v, want state %s", b, step.want)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	group := func(kind, class string) string { return (&Incident{Kind: kind, Class: class}).group() }
+	if group("crash", "AV_READ_NULL") != group("crash", "HEAP_CORRUPTION") || group("crash", "AV_READ") == group("crash", "CPP_EXCEPTION") ||
+		group("crash", "AV_READ") == group("hang", "AV_READ") || group("hang", "HANG_A") == group("hang", "HANG_B") {
+		t.Error("groups do not follow kind and class")
+	}
+}
+
+// Files that something else made are refused and left as they are.
+func TestOtherFilesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]string{"garbage": "not a database", "text": "not a database", "foreign": "something else", "schemaless": "something else"} {
+		path := filepath.Join(dir, name)
+		switch name {
+		case "garbage":
+			os.WriteFile(path, bytes.Repeat([]byte{0xa5, 1}, 4096), 0o666)
+		case "text":
+			os.WriteFile(path, []byte(strings.Repeat("{\"a\":1}\n", 99)), 0o666)
+		default:
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.Exec(`CREATE TABLE other (x TEXT)`)
+			if name == "schemaless" {
+				db.Exec(`CREATE TABLE meta (name TEXT, value TEXT)`)
+			}
+			db.Close()
+		}
+		before, _ := os.ReadFile(path)
+		if s, err := Open(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+			if err == nil {
+				s.Close(t.Context())
+			}
+		}
+		if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+			t.Errorf("%s was changed", name)
+		}
+	}
+}
+
+// Who looks does not wait for who adds.
+func TestReadersDoNotWait(t *testing.T) {
+	s, path := create(t)
+	add(t, s, incident(1, 1))
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec(`UPDATE buckets SET note = 'held'`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	other, err := OpenExisting(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if list, err := other.Buckets(ctx, ""); err != nil || len(list) != 1 || list[0].Note != "" {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	// Many dumps: the queue and its workers, the bucket store, likeness of stacks.
 	"fleet":         {"dump", "triage", "triage/verdict", "triage/signature", "report", "report/redact", "fleet/store", "fleet/similar"},
 	"fleet/store":   {"fleet/similar"},
-	"fleet/similar": {},
+	"fleet/similar": {"triage/signature"},
 	// A small dump that unwinds the same and holds nothing else.
 	"scrub":             {"dump", "minidump", "triage", "unwind", "symbols", "internal/input"},
 	"report":            {"dump", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes", "report/redact"},

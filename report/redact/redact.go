@@ -116,7 +116,7 @@ func (r *Redactor) apply(p Policy, s string) string {
 	case p == Path:
 		return r.path(s)
 	case p == Base:
-		return baseName(s)
+		return BaseName(s)
 	case p == Folder:
 		return r.folder(s)
 	case p == Variable:

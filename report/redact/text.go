@@ -55,7 +55,7 @@ func (r *Redactor) url(s string) string {
 	if slices.Contains(publicServers, strings.ToLower(host)) {
 		return m[1] + "://" + host + m[3]
 	}
-	return m[1] + "://" + r.pseudonym("server", strings.ToLower(host)) + "/" + r.leaf("", baseName(m[3]))
+	return m[1] + "://" + r.pseudonym("server", strings.ToLower(host)) + "/" + r.leaf("", BaseName(m[3]))
 }
 
 // path replaces the folder of a path. Folders of Windows itself stay.
@@ -110,7 +110,8 @@ func (r *Redactor) noteUsers(s string) {
 	}
 }
 
-func baseName(s string) string { return s[strings.LastIndexAny(s, `\/`)+1:] }
+// BaseName is what is left of a file's path by the policy Base.
+func BaseName(s string) string { return s[strings.LastIndexAny(s, `\/`)+1:] }
 
 // newFinder looks for the longest secret first.
 func newFinder(secrets map[string]string) *strings.Replacer {

@@ -3,6 +3,7 @@ package signature
 import (
 	_ "embed"
 	"slices"
+	"strings"
 	"sync"
 
 	"dumptriage/triage/rules"
@@ -53,3 +54,15 @@ var builtinRules = sync.OnceValue(func() []rules.Rule {
 	}
 	return list
 })
+
+// Ordinary reports whether a canonical frame says something of its own: no rule
+// makes the walk of a signature leave it out or go on past it.
+func (r *Rules) Ordinary(frame string) bool {
+	module, rest := splitName(frame)
+	function := strings.TrimPrefix(rest, "!")
+	if r.sentinel.Find(module, function) != nil {
+		return false
+	}
+	rule := r.rest.Find(module, function)
+	return rule == nil || rule.Section == sectionKeep
+}
