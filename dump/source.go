@@ -101,7 +101,20 @@ type Process struct {
 	Session     uint32
 	HasSession  bool
 	How         string // by what it was found: "list", "cid_table", "scan", joined with "+"
+	State       ProcessState
 }
+
+// ProcessState says what is out of the ordinary with a process of a full kernel
+// dump. Its text is part of the JSON contract.
+type ProcessState string
+
+// The states of processes.
+const (
+	ProcessActive   ProcessState = ""
+	ProcessEnded    ProcessState = "ended"    // kept by a handle or a reference
+	ProcessUnlisted ProcessState = "unlisted" // not in the list of active processes, though that is whole
+	ProcessWithout  ProcessState = "no_id"    // in the list, but not in the table of ids, though that is whole
+)
 
 // CodeView is a module's debug identity.
 type CodeView struct {

@@ -9,6 +9,7 @@ import (
 type cidObjects struct {
 	processes, threads map[uint64]uint32 // object to id
 	how                string            // the form of the entries, "" when the table was not read
+	whole              bool              // all of its pages were
 }
 
 // cidDecoder turns the first word of an entry into the object's address. Which
@@ -58,7 +59,7 @@ func (f *File) readCIDTable() {
 		return
 	}
 	w := &cidWalk{f: f, out: &f.full.objects}
-	f.readTable(table, cidStream, func(low, _ uint64, id uint32) { w.entry(low, id) })
+	f.full.objects.whole = f.readTable(table, cidStream, func(low, _ uint64, id uint32) { w.entry(low, id) })
 }
 
 func (w *cidWalk) entry(v uint64, id uint32) {

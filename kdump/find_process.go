@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
@@ -55,7 +56,8 @@ func (f *File) readProcesses() {
 		}
 		f.full.processes = append(f.full.processes, p)
 	}
-	for _, va := range f.listedProcesses(l) {
+	entries, whole := f.listedProcesses(l)
+	for _, va := range entries {
 		how := foundList
 		if _, ok := cid.processes[va]; ok {
 			how += "+" + foundCID
@@ -77,15 +79,64 @@ func (f *File) readProcesses() {
 	if len(f.full.processes) == 0 {
 		f.damage(dump.Errorf(dump.BadRecord, "EPROCESS", "no process was found in the dump"))
 	}
+	f.judgeProcesses(whole, cid.how != "" && cid.whole)
 	f.full.listed.Store(true)
 }
 
-// listedProcesses walks the list of active processes. Some writers store the
-// address of System's own EPROCESS where that of the list's head belongs.
-func (f *File) listedProcesses(l listLayout) []uint64 {
+// judgeProcesses says of each process whether it has ended, or which of two whole
+// registers does not know it. The idle process is in neither.
+func (f *File) judgeProcesses(listWhole, tableWhole bool) {
+	for i := range f.full.processes {
+		p := &f.full.processes[i]
+		listed, known := strings.Contains(p.How, foundList), strings.Contains(p.How, foundCID)
+		switch {
+		case !p.Exited.IsZero():
+			p.State = dump.ProcessEnded
+		case p.HasPID && !listed && listWhole:
+			p.State = dump.ProcessUnlisted
+		case p.HasPID && !known && tableWhole:
+			p.State = dump.ProcessWithout
+		}
+	}
+}
+
+// ScanProcesses searches memory for processes and returns those that Processes
+// lacks: ended ones whose memory nobody took yet, and ones that were hidden from
+// both registers. Only an object that no thread waits for can be found.
+func (f *File) ScanProcesses() []dump.Process {
+	if f.full == nil || f.processSize() == 0 {
+		return nil
+	}
+	known := map[uint64]bool{}
+	for i := range f.Processes() {
+		known[f.full.processes[i].EPROCESS] = true
+	}
+	var out []dump.Process
+	for _, va := range f.scanProcesses() {
+		r := f.recordAt(va, f.processSize())
+		if known[va] || r == nil {
+			continue
+		}
+		p := f.newProcess(r, f.listLayout().pid)
+		if p.Name == "" || !p.HasPID {
+			continue // the remains of one
+		}
+		p.How, p.State = foundScan, dump.ProcessUnlisted
+		if !p.Exited.IsZero() {
+			p.State = dump.ProcessEnded
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// listedProcesses walks the list of active processes and reports whether it is
+// whole. Some writers store the address of System's own EPROCESS where that of the
+// list's head belongs.
+func (f *File) listedProcesses(l listLayout) (processes []uint64, whole bool) {
 	head := f.processHead()
 	if head == 0 || l.links == 0 {
-		return nil
+		return nil, false
 	}
 	var first []uint64
 	if f.isProcessAt(head) {
@@ -96,7 +147,7 @@ func (f *File) listedProcesses(l listLayout) []uint64 {
 	if w.err != nil {
 		f.damage(w.err)
 	}
-	return offsetFrom(append(first, w.entries...), l.links)
+	return offsetFrom(append(first, w.entries...), l.links), w.err == nil && len(w.entries) > 0
 }
 
 // byID returns the objects of a map in the order of their ids.

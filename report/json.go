@@ -48,7 +48,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 		"groups":          func(s *stream) { s.groups(inc, h, opt) },
 	}
 	if len(inc.Processes) > 0 {
-		parts["processes"] = func(s *stream) { s.processes(processesOf(inc), nil, h) }
+		parts["processes"] = func(s *stream) { s.processes(processesOf(inc), false, nil, h) }
 	}
 	return newStream(w, opt).document(&d, parts)
 }

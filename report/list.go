@@ -47,6 +47,7 @@ type List struct {
 	Ranges   []dump.Range
 	// Processes of ListProcesses; Bytes of ListMemory, instead of regions.
 	Processes []ProcessEntry
+	Tree      bool // Processes is a ProcessTree
 	Bytes     *HexDump
 	Physical  bool // Ranges are of physical memory
 	Streams   []Stream
@@ -134,7 +135,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 			d.Handles = append([]HandleJSON{}, handlesJSON(l.Handles, h)...)
 		}
 	case ListProcesses:
-		special["processes"] = func(s *stream) { s.processes(l.Processes, l.Process, h) }
+		special["processes"] = func(s *stream) { s.processes(l.Processes, l.Tree, l.Process, h) }
 	case ListMemory:
 		if d.Bytes = bytesJSON(l.Bytes, h); d.Bytes != nil {
 			break

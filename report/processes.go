@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"dumptriage/dump"
@@ -62,6 +63,7 @@ type ProcessEntry struct {
 	Threads     int      // found in the dump, -1 not counted
 	Handles     int      // open, -1 not known
 	Environment []string // nil when it was not asked for or is not in the dump
+	Depth       int      // below the process that created it, of a tree
 }
 
 // ProcessEntryJSON is one process of a kernel dump.
@@ -81,6 +83,8 @@ type ProcessEntryJSON struct {
 	DirBase        string   `json:"dir_base,omitempty" jsonschema_description:"physical address of the page tables"`
 	UserDirBase    string   `json:"user_dir_base,omitempty" jsonschema_description:"of those that user mode runs on, where they are split"`
 	How            string   `json:"how,omitempty" jsonschema_description:"by what it was found: list, cid_table, scan, current_thread, joined with +"`
+	State          string   `json:"state,omitempty" jsonschema_description:"ended: kept by a handle; unlisted: not in the kernel's list of processes, though that is whole; no_id: in the list, but not in the table of ids, though that is whole; absent for an ordinary process"`
+	Depth          *int     `json:"depth,omitempty" jsonschema_description:"in the tree of processes: 0 for one whose creator is not there (processes --tree)"`
 	Environment    []string `json:"environment,omitempty" jsonschema_description:"NAME=value (processes --environment)"`
 	CurrentProcess bool     `json:"current,omitempty" jsonschema_description:"its thread stopped the system"`
 }
@@ -93,12 +97,12 @@ func processesOf(inc *triage.Incident) (out []ProcessEntry) {
 	return out
 }
 
-func (s *stream) processes(all []ProcessEntry, current *dump.Process, h hexer) {
+func (s *stream) processes(all []ProcessEntry, tree bool, current *dump.Process, h hexer) {
 	list(s, "processes", func(yield func(ProcessEntryJSON) bool) {
 		for i := range all {
 			p := &all[i]
 			j := ProcessEntryJSON{Name: p.Name, CommandLine: p.CommandLine, Created: timeText(p.Created), Exited: timeText(p.Exited), Wow64: p.Wow64,
-				EPROCESS: h.known(p.EPROCESS), PEB: h.known(p.PEB), DirBase: h.known(p.DirBase), UserDirBase: h.known(p.UserDirBase), How: p.How, Environment: p.Environment,
+				EPROCESS: h.known(p.EPROCESS), PEB: h.known(p.PEB), DirBase: h.known(p.DirBase), UserDirBase: h.known(p.UserDirBase), How: p.How, State: string(p.State), Environment: p.Environment,
 				CurrentProcess: isCurrent(p.Process, current)}
 			if p.HasPID {
 				j.PID, j.PPID = &p.PID, &p.ParentPID
@@ -107,6 +111,9 @@ func (s *stream) processes(all []ProcessEntry, current *dump.Process, h hexer) {
 				j.Session = &p.Session
 			}
 			j.ThreadCount, j.HandleCount = count(p.Threads), count(p.Handles)
+			if tree {
+				j.Depth = &p.Depth
+			}
 			if !yield(j) {
 				return
 			}
@@ -124,8 +131,11 @@ func (t *text) processTable(l *List) {
 		for i := range l.Processes {
 			p := &l.Processes[i]
 			mark, id, parent, session, threads, handles, wow := "", "", "", "", "", "", ""
-			if isCurrent(p.Process, l.Process) {
+			switch {
+			case isCurrent(p.Process, l.Process):
 				mark = "#"
+			case isOdd(p.State):
+				mark = "!"
 			}
 			if p.HasPID {
 				id, parent = strconv.FormatUint(uint64(p.PID), 10), strconv.FormatUint(uint64(p.ParentPID), 10)
@@ -142,7 +152,7 @@ func (t *text) processTable(l *List) {
 			if p.Wow64 {
 				wow = "yes"
 			}
-			add(mark, id, parent, session, threads, handles, wow, shortTime(p.Process.Created), shortTime(p.Exited), t.known(p.EPROCESS), t.known(p.PEB), fmt.Sprintf("%x", p.DirBase), p.How, clean(p.Name), clean(p.CommandLine))
+			add(mark, id, parent, session, threads, handles, wow, shortTime(p.Process.Created), shortTime(p.Exited), t.known(p.EPROCESS), t.known(p.PEB), fmt.Sprintf("%x", p.DirBase), p.How, strings.Repeat("  ", min(p.Depth, deepest))+clean(p.Name), clean(p.CommandLine))
 		}
 	})
 	for i := range l.Processes {
@@ -160,7 +170,27 @@ func (t *text) processTable(l *List) {
 	} else {
 		t.line("", "%d processes", len(l.Processes))
 	}
+	t.oddProcesses(l.Processes)
 }
+
+// oddProcesses says what is odd about processes that one of the kernel's registers
+// lacks.
+func (t *text) oddProcesses(all []ProcessEntry) {
+	for i := range all {
+		p := &all[i]
+		register := "list of processes"
+		switch p.State {
+		default:
+			continue
+		case dump.ProcessUnlisted:
+		case dump.ProcessWithout:
+			register = "table of ids"
+		}
+		t.line(sgrYellow, "! %s, pid %d, is not in the kernel's %s: it has been hidden, or was being made or ended", clean(p.Name), p.PID, register)
+	}
+}
+
+func isOdd(s dump.ProcessState) bool { return s == dump.ProcessUnlisted || s == dump.ProcessWithout }
 
 // shortTime is a time of day to the second.
 func shortTime(at time.Time) string {

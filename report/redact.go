@@ -85,6 +85,7 @@ var policies = map[string]redact.Policy{
 	"dump.System.BuildLab":               redact.Keep,
 	"dump.Process.Name":                  redact.Keep,
 	"dump.Process.How":                   redact.Keep,
+	"dump.Process.State":                 redact.Keep,
 	"dump.CodeView.Signature":            redact.Keep,
 	"dump.KernelThread.TrapFrameRule":    redact.Keep,
 	"dump.KernelWait.Class":              redact.Keep,

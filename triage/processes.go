@@ -34,6 +34,15 @@ func (d *Dump) Processes() []dump.Process {
 	return nil
 }
 
+// ScanProcesses searches the memory of a full kernel dump for processes that
+// Processes lacks.
+func (d *Dump) ScanProcesses() []dump.Process {
+	if k := d.wholeSystem(); k != nil {
+		return k.ScanProcesses()
+	}
+	return nil
+}
+
 // CommandLine returns the command line of a process of a full kernel dump, ""
 // when its memory is not in the dump.
 func (d *Dump) CommandLine(p *dump.Process) string {

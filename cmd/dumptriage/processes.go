@@ -13,6 +13,9 @@ var (
 		Usage: "of a full kernel dump, the process `NAME`: a name, a process id (1234, 0x4d2), or the address of an EPROCESS"}
 	environmentFlag = &cli.BoolFlag{Name: "environment", DisableDefaultText: true, Usage: "show the environment variables too; they may hold secrets"}
 
+	treeFlag = &cli.BoolFlag{Name: "tree", DisableDefaultText: true, Usage: "show processes below the ones that created them"}
+	scanFlag = &cli.BoolFlag{Name: "scan", DisableDefaultText: true, Usage: "search all memory, too, for processes that are hidden from the kernel's lists or have ended"}
+
 	callbacksFlag = &cli.BoolFlag{Name: "callbacks", DisableDefaultText: true,
 		Usage: "of a kernel dump, the kernel stacks too that threads left to be called back into user mode"}
 	allFlag = &cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "of a full kernel dump, the threads of all processes"}
@@ -24,9 +27,10 @@ func processesCommand() *cli.Command {
 		Usage: "list the processes of a kernel dump",
 		Description: "Of a full, kernel or active memory dump all of them, of a triage dump the one that it holds. They are\n" +
 			"found by the kernel's list and by its table of ids; found by tells which. A # marks the process whose\n" +
-			"thread stopped the system. Command lines are read where the dump holds the process's memory.",
+			"thread stopped the system, a ! one that the kernel's list or its table of ids lacks, though that is whole: it\n" +
+			"has been hidden, or was being made or ended. Command lines are read where the dump holds the process's memory.",
 		ArgsUsage: "KERNELDUMP",
-		Flags:     systemFlags(processFlag, environmentFlag),
+		Flags:     systemFlags(processFlag, treeFlag, scanFlag, environmentFlag),
 		Action: listVerb(report.ListProcesses, func(c *cli.Context, d *triage.Dump, l *report.List) error {
 			if !d.Kernel() {
 				return usagef("%s is a user dump of one process; see: dumptriage info", d.Path)
@@ -34,6 +38,12 @@ func processesCommand() *cli.Command {
 			chosen, err := chosenProcesses(c, d)
 			if err != nil {
 				return err
+			}
+			if c.Bool(scanFlag.Name) {
+				scanned := d.ScanProcesses()
+				for i := range scanned {
+					chosen = append(chosen, &scanned[i])
+				}
 			}
 			threads := threadsByProcess(d)
 			for _, p := range chosen {
@@ -47,6 +57,9 @@ func processesCommand() *cli.Command {
 					e.Environment = d.Environment(p)
 				}
 				l.Processes = append(l.Processes, e)
+			}
+			if c.Bool(treeFlag.Name) {
+				l.Processes, l.Tree = report.ProcessTree(l.Processes), true
 			}
 			return nil
 		}),
