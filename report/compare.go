@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dumptriage/dump"
+	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/triage/hang"
 )
@@ -49,6 +50,24 @@ func seriesInputs(s *hang.Series) (in []triage.Input, errs []*dump.Error) {
 	return in, errs
 }
 
+// seriesMissing are the images that any dump of a series needed and nobody found,
+// each once.
+func seriesMissing(s *hang.Series) (out []symbols.Missing) {
+	seen := map[string]bool{}
+	for _, inc := range s.Incidents {
+		for _, m := range inc.Missing {
+			if m.Module == nil {
+				continue
+			}
+			if id := m.Module.Name() + "\x00" + m.Key; !seen[id] {
+				seen[id] = true
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
 // SeriesStatus is Status of all dumps of a series: the worst.
 func SeriesStatus(s *hang.Series) (status string, exit int) {
 	status = StatusOK
@@ -69,6 +88,7 @@ func CompareJSON(w io.Writer, s *hang.Series, opt Options) error {
 	first := s.Incidents[0]
 	d.PID, d.Process, d.SystemInfo = pid(first), processJSON(first), systemJSON(&first.System)
 	d.Comparison = seriesJSON(s)
+	d.MissingImages = missingJSON(seriesMissing(s))
 	return newStream(w, opt).document(&d, nil)
 }
 
@@ -176,11 +196,25 @@ func seriesReason(s *hang.Series) string {
 	case hang.StaysBusy:
 		return fmt.Sprintf("thread %s used %.0f%% of a processor%s", name(s.Threads[s.Subject].ID), 100*s.Threads[s.Subject].Share, over)
 	case hang.Progresses:
-		return fmt.Sprintf("the process goes on: %d threads moved or ran, %d are stuck", count(hang.Moved)+count(hang.Returned)+count(hang.Started)+count(hang.Ended), count(hang.Stuck))
+		return "the process goes on: " + progressText(count)
 	case hang.StaysIdle:
 		return "every thread waits for work in every dump"
 	}
 	return "the stacks cannot be compared"
+}
+
+// progressText counts what threads did, and those that did nothing.
+func progressText(count func(hang.Motion) int) string {
+	parts := []string{fmt.Sprintf("%s moved or ran", plural(count(hang.Moved)+count(hang.Returned)+count(hang.Busy), "thread"))}
+	if n := count(hang.Started) + count(hang.Ended); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d began or ended", n))
+	}
+	if n := count(hang.Stuck); n == 1 {
+		parts = append(parts, "1 is stuck")
+	} else {
+		parts = append(parts, fmt.Sprintf("%d are stuck", n))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // motionTexts put into words what a thread did.
@@ -224,6 +258,7 @@ func CompareText(w io.Writer, s *hang.Series, opt Options) error {
 		}
 		t.line(sgr, "%-11s %-17s %-11s %s", t.threadID(st.ID), motionTexts[st.Motion], cpu, clean(joinWith("; at ", joinWith(": ", st.Name, now), commonFrame(s, st))))
 	}
+	t.missing(seriesMissing(s))
 	_, errs := seriesInputs(s)
 	t.errors(errs)
 	return t.flush()

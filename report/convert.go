@@ -232,9 +232,9 @@ func pairingJSON(p *triage.Pairing) *PairingJSON {
 	return &PairingJSON{User: p.User, Kernel: p.Kernel, How: p.How, PID: knownCount(p.PID), Warnings: p.Warnings}
 }
 
-func missingJSON(inc *triage.Incident) []MissingImgJSON {
+func missingJSON(missing []symbols.Missing) []MissingImgJSON {
 	var out []MissingImgJSON
-	for _, m := range inc.Missing {
+	for _, m := range missing {
 		if m.Module != nil {
 			out = append(out, MissingImgJSON{m.Module.Name(), m.Key, m.Tried, m.Reason})
 		}

@@ -40,7 +40,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d.Modules = modulesJSON(inc.Modules, h)
 	d.UnloadedModules = unloadedJSON(inc.Unloaded, h)
 	d.Handles = handlesJSON(inc.Handles, h)
-	d.Pairing, d.MissingImages = pairingJSON(inc.Pairing), missingJSON(inc)
+	d.Pairing, d.MissingImages = pairingJSON(inc.Pairing), missingJSON(inc.Missing)
 	parts := map[string]func(*stream){
 		"threads":         func(s *stream) { s.threads(inc, h, opt) },
 		"crashing_thread": func(s *stream) { s.crashingThread(inc, h, opt) },

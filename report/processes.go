@@ -197,7 +197,7 @@ func shortTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.UTC().Format("2006-01-02 15:04:05")
+	return at.UTC().Format(time.RFC3339)
 }
 
 // HexDump is a piece of memory to show.

@@ -87,11 +87,14 @@ func runApp(app *cli.App, args []string) (err error) {
 			err = internalError{fmt.Sprint(p), string(debug.Stack())}
 		}
 	}()
+	app.Setup() // adds the verb help
+	app.Command("help").Usage = "show this list, or the help of one verb"
 	return app.Run(append([]string{app.Name}, args...))
 }
 
 func newApp(stdout, stderr io.Writer) *cli.App {
 	cli.FlagStringer = flagLine
+	cli.AppHelpTemplate = strings.Replace(cli.AppHelpTemplate, "COMMANDS:", "VERBS:", 1)
 	cli.SuggestDidYouMeanTemplate = "%s" // unknownVerb makes the sentence
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintf(c.App.Writer, "dumptriage %s\n", version) }
 	app := &cli.App{
@@ -150,10 +153,10 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		if c.Command == nil || c.App.Command(c.Command.Name) == nil {
 			return usagef("no verb given before or after %s", dashed(m[1]))
 		}
-		return usagef("%s has no flag %s", c.Command.Name, dashed(m[1]))
+		return usagef("%s has no flag %s%s", c.Command.Name, dashed(m[1]), otherFlag(c, m[1]))
 	}
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
-		return usagef("%s does not take the value %s", dashed(m[2]), m[1])
+		return usagef("%s does not take the value %s%s", dashed(m[2]), m[1], valueWanted(c, m[2]))
 	}
 	return usageError{err.Error()}
 }
@@ -169,7 +172,7 @@ func dashed(name string) string {
 // unknownVerb helps where a file was given without a verb or a verb mistyped.
 func unknownVerb(app *cli.App, word string) error {
 	if _, err := os.Stat(word); err == nil {
-		return usagef("no verb given; try: dumptriage stacks %s", word)
+		return usagef("no verb given; try: dumptriage triage %s", word)
 	}
 	if word == "version" {
 		return usagef("there is no verb %q; try: dumptriage --version", word)

@@ -62,6 +62,9 @@ func runBatch(c *cli.Context) error {
 		defer w.Close()
 		return fleet.Serve(w, limits, os.Stdin, c.App.Writer)
 	}
+	if c.IsSet(jobsFlag.Name) && c.Int(jobsFlag.Name) < 1 {
+		return usagef("--jobs wants a number from 1 on")
+	}
 	jobs, err := batchJobs(c)
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func runBatch(c *cli.Context) error {
 		return b.close(err)
 	}
 	n := c.Int(jobsFlag.Name)
-	if n <= 0 {
+	if n <= 0 { // not set
 		n = runtime.GOMAXPROCS(0)
 	}
 	limitMemory(int64(n) * batchMemory)

@@ -33,7 +33,7 @@ func bucketsCommand() *cli.Command {
 		Description: "list shows the buckets, show one of them with its versions and dumps, set marks one as known or\n" +
 			"fixed, merge makes one bucket count as another, diff tells what is new against an older database,\n" +
 			"export prints all as JSON lines, and tune finds the parameters of clusters that agree best with\n" +
-			"what people say of dumps. The begin of an id will do.",
+			"what people say of dumps. The beginning of an id will do.",
 		Flags:  []cli.Flag{dbFlag, stateFlag, topFlag, fixedFlag, noteFlag, labelsFlag, writeFlag, jsonFlag, quietFlag},
 		Action: runBuckets,
 	}
@@ -236,6 +236,9 @@ func diffBuckets(c *cli.Context, s *store.Store, args []string) error {
 
 func tuneBuckets(c *cli.Context, s *store.Store, _ []string) error {
 	name := c.String(labelsFlag.Name)
+	if name == "" {
+		return usagef("buckets tune wants --labels FILE")
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return usagef("--labels: %v", err)

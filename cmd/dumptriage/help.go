@@ -64,7 +64,7 @@ func flagLine(f cli.Flag) string {
 		return ""
 	}
 	names, usage := flagParts(d)
-	if text := d.GetDefaultText(); f == colorFlag || f == framesFlag {
+	if text := d.GetDefaultText(); f == colorFlag || f == framesFlag || f == jobsFlag {
 		usage += " (default: " + strings.Trim(text, `"`) + ")"
 	}
 	return names + "\t" + usage

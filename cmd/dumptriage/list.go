@@ -107,6 +107,10 @@ func finish(c *cli.Context, w *bufio.Writer, err error, errs []*dump.Error, stat
 	if n == 1 {
 		s = ""
 	}
+	if n == 0 { // symbols fetch
+		warn(c, "done in part: files are missing still, see the output")
+		return statusError(status)
+	}
 	if status == exitFailed {
 		fmt.Fprintf(c.App.ErrWriter, "dumptriage: failed: %d error%s, listed in the output\n", n, s)
 	} else {

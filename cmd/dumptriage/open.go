@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/urfave/cli/v2"
 
 	"dumptriage/dump"
@@ -87,6 +89,9 @@ func openInputs(c *cli.Context) (*opened, error) {
 func openDump(path string) (*triage.Dump, error) {
 	if path == "" {
 		return nil, usagef("an empty file name was given")
+	}
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return nil, &dump.Error{Code: dump.IO, File: path, Offset: -1, Size: -1, Msg: "is a directory; dumptriage batch triages the dumps in it"}
 	}
 	return triage.Open(path)
 }

@@ -80,6 +80,9 @@ func threadsByProcess(d *triage.Dump) map[uint64]int {
 // chosenProcesses returns the processes that --process names, all without it.
 func chosenProcesses(c *cli.Context, d *triage.Dump) ([]*dump.Process, error) {
 	if name := c.String(processFlag.Name); name != "" {
+		if !d.Kernel() {
+			return nil, usagef("%s is a user dump of one process: --process chooses one of a kernel dump", d.Path)
+		}
 		found := d.FindProcesses(name)
 		if len(found) == 0 {
 			return nil, dump.Errorf(dump.OutOfRange, "processes", "no process is called %q or has that id or address", name)

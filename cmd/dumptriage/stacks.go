@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 
 	"github.com/urfave/cli/v2"
@@ -78,6 +79,11 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 	p.done()
 	if err == nil && topt.Thread != nil && len(inc.Threads) == 0 {
 		hintThread(c, in.user, in.kernel)
+	}
+	if err == nil && topt.Process != "" && (in.user == nil || in.kernel == nil) {
+		if _, err = chosenProcesses(c, cmp.Or(in.kernel, in.user)); err != nil {
+			inc.Close()
+		}
 	}
 	if err != nil {
 		in.Close()

@@ -134,6 +134,11 @@ func (s *Series) order() {
 		s.Warnings = append(s.Warnings, "the dumps were put in the order in which they were written")
 		slices.SortStableFunc(s.Incidents, byTime)
 	}
+	for k, inc := range s.Incidents[1:] {
+		if inc.Captured.Equal(s.Incidents[k].Captured) {
+			s.Warnings = append(s.Warnings, pathOf(s.Incidents[k])+" and "+pathOf(inc)+" were written at the same moment: nothing can have moved between them")
+		}
+	}
 	s.Elapsed = s.Incidents[len(s.Incidents)-1].Captured.Sub(s.Incidents[0].Captured)
 }
 

@@ -103,6 +103,20 @@ func TestSeriesIsPutInOrder(t *testing.T) {
 	}
 }
 
+func TestSameMomentIsSaid(t *testing.T) {
+	at := func(after int) *triage.Incident { return snapshot(after, thread(4, waitStack...)) }
+	for want, after := range map[int][]int{0: {10, 20}, 1: {10, 20, 20}} {
+		var all []*triage.Incident
+		for _, n := range after {
+			all = append(all, at(n))
+		}
+		s, err := NewSeries(all, nil)
+		if err != nil || len(s.Warnings) != want {
+			t.Errorf("dumps at %v s: %v %v", after, s.Warnings, err)
+		}
+	}
+}
+
 func TestOtherProcessesAreRefused(t *testing.T) {
 	base := func() *triage.Incident { return snapshot(10, thread(4, waitStack...)) }
 	pid, created, arch := base(), base(), base()
@@ -119,7 +133,7 @@ func TestOtherProcessesAreRefused(t *testing.T) {
 	if _, err := NewSeries([]*triage.Incident{base()}, nil); err == nil {
 		t.Error("one dump is no series")
 	}
-	unsure := base()
+	unsure := snapshot(20, thread(4, waitStack...))
 	unsure.Process.Created = time.Time{}
 	if s, err := NewSeries([]*triage.Incident{base(), unsure}, nil); err != nil || len(s.Warnings) != 1 {
 		t.Errorf("without a time of creation: %v %v", s, err)
