@@ -1,6 +1,7 @@
 package kdump
 
 import (
+	"bytes"
 	"runtime"
 	"strings"
 	"testing"
@@ -134,4 +135,27 @@ func TestHostileIDs(t *testing.T) {
 		s.ku64(page+i%256*16, (copies+i<<12+sysProcess&0xfff)>>4<<20|1)
 	}
 	bounded(t, s.build(), func(f *File) { f.Threads() })
+}
+
+// TestHostileBitmap: every other one of 32 million pages is named, and the file
+// ends behind the first eight.
+func TestHostileBitmap(t *testing.T) {
+	const size, held = 4 << 20, 8
+	h := header64Bytes(5, 0, [4]uint64{})
+	h.put(0x2000, []byte("SDMPDUMP"))
+	h.u64(0x2020, 0x2038+size)
+	h.u64(0x2028, size*4)
+	h.u64(0x2030, size*8)
+	h.grow(0x2038)
+	b := append(h.b, bytes.Repeat([]byte{0x55}, size)...)
+	b = append(b, make([]byte, held*pageSize-0x800)...)
+	f := bounded(t, b, func(f *File) { f.Threads() })
+	var got []dump.Range
+	for r := range f.PhysicalMemory().Runs() {
+		got = append(got, r)
+	}
+	last := dump.Range{VA: 2 * (held - 1) * pageSize, Size: 0x800, Off: 0x2038 + size + (held-1)*pageSize}
+	if len(got) != held || got[held-1] != last {
+		t.Errorf("%d ranges, the last %+v, want %d and %+v", len(got), got[len(got)-1], held, last)
+	}
 }

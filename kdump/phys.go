@@ -58,12 +58,21 @@ func (m *PhysicalMemory) Layout() string { return m.how }
 // Pages returns how many pages of 4096 bytes the file names.
 func (m *PhysicalMemory) Pages() uint64 { return m.pages.count() }
 
-// Runs yields the ranges of physical memory in the dump in ascending order, VA
-// being the physical address.
+// Runs yields the ranges of physical memory that the file holds, in ascending
+// order, VA being the physical address. Pages that lie beyond its end are left
+// out, so there are no more ranges than the file has room for.
 func (m *PhysicalMemory) Runs() iter.Seq[dump.Range] {
 	return func(yield func(dump.Range) bool) {
+		_, ascending := m.pages.(*bitmapMap)
 		for r := range m.pages.runs() {
-			if !yield(dump.Range{VA: r.pfn << pageShift, Size: r.count << pageShift, Off: r.off}) {
+			if r.off >= m.size {
+				if ascending { // in the file too: none of the rest is in it
+					return
+				}
+				continue
+			}
+			size := min(r.count<<pageShift, uint64(m.size-r.off))
+			if !yield(dump.Range{VA: r.pfn << pageShift, Size: size, Off: r.off}) {
 				return
 			}
 		}
