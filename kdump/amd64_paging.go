@@ -1,6 +1,10 @@
 package kdump
 
-import "dumptriage/dump"
+import (
+	"math/bits"
+
+	"dumptriage/dump"
+)
 
 // Bits of a page table entry of x64, and of x86 with PAE.
 const (
@@ -13,6 +17,9 @@ const (
 	// pteMask is what Windows XORs into invalid entries, so that speculation
 	// through them (L1TF) meets no memory: normally bit 45.
 	pteMask = 1 << 45
+	// firstMasked is the first build that always does; earlier ones do since an
+	// update of August 2018.
+	firstMasked = 17763
 
 	entriesPerTable = 512
 )
@@ -30,8 +37,8 @@ func (p pagingAMD64) name() string {
 
 // canonical reports whether the bits above those that are translated are copies
 // of the highest.
-func canonical(va uint64, bits int) bool {
-	top := int64(va) >> (bits - 1)
+func canonical(va uint64, width int) bool {
+	top := int64(va) >> (width - 1)
 	return top == 0 || top == -1
 }
 
@@ -123,16 +130,17 @@ func unswizzle(e uint64) uint64 {
 }
 
 // transitionFrame returns the page of a transition entry. Machines with another
-// number of address bits use another bit than 45, so when there is no such page
-// the highest bit is taken for the mask.
+// number of address bits use another bit than 45. A bit is taken for the mask when
+// the machine cannot have that much memory: one that it may have is of a page
+// that the dump leaves out, and without it another page's bytes would be shown.
 func (s *AddressSpace) transitionFrame(e uint64) uint64 {
 	frame := unswizzle(e) & pteFrame
-	if e&pteSwizzled == 0 && !s.holds(frame) {
-		for bit := uint64(1) << 51; bit > 1<<34; bit >>= 1 {
-			if frame&bit != 0 {
-				return frame &^ bit
-			}
-		}
+	if frame == 0 || e&pteSwizzled != 0 {
+		return frame
+	}
+	const beyond = 4 // times the highest page of the dump
+	if bit := uint64(1) << (bits.Len64(frame) - 1); bit/beyond >= s.phys.pages.end()<<pageShift {
+		return frame &^ bit
 	}
 	return frame
 }
@@ -155,8 +163,14 @@ func (s *AddressSpace) prototype(e uint64) translation {
 	s.depth++
 	defer func() { s.depth-- }()
 	own := s.readPrototype(va)
-	if own == nil && e&pteSwizzled == 0 {
-		own = s.readPrototype(uint64(int64(e^pteMask) >> 16))
+	if e&pteSwizzled == 0 && e&pteMask != 0 {
+		plain := s.readPrototype(uint64(int64(e&^pteMask) >> 16))
+		switch {
+		case s.phys.masked || own == nil:
+			own = plain
+		case plain != nil: // an older build, updated or not: which of the two is not known
+			own = nil
+		}
 	}
 	if own == nil {
 		t.state = PageTableMissing

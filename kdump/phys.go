@@ -26,6 +26,8 @@ type PhysicalMemory struct {
 	size  int64
 	pages pageMap
 	how   string
+	// masked says that the system certainly XORs pteMask into invalid entries.
+	masked bool
 }
 
 var _ dump.Memory = (*PhysicalMemory)(nil)
@@ -36,6 +38,8 @@ type pageMap interface {
 	locate(pfn uint64) (off int64, ok bool)
 	// runs yields the pages in ascending order of their numbers.
 	runs() iter.Seq[pageRun]
+	// end returns the number behind that of the last page.
+	end() uint64
 	// count returns how many pages the map names.
 	count() uint64
 	// first returns the file offset of the first page stored.
@@ -139,7 +143,7 @@ func (f *File) openPhysical() *PhysicalMemory {
 	if pages == nil {
 		return nil
 	}
-	m := &PhysicalMemory{r: f.r, size: f.size, pages: pages, how: how}
+	m := &PhysicalMemory{r: f.r, size: f.size, pages: pages, how: how, masked: f.hdr.build >= firstMasked}
 	f.checkPages(m)
 	return m
 }

@@ -183,6 +183,8 @@ func (m *bitmapMap) locate(pfn uint64) (int64, bool) {
 
 func (m *bitmapMap) count() uint64 { return m.total }
 
+func (m *bitmapMap) end() uint64 { return m.head.bits }
+
 func (m *bitmapMap) first() int64 { return m.head.firstPage }
 
 func (m *bitmapMap) beyond(size int64) uint64 {

@@ -54,6 +54,7 @@ func (m *runMap) locate(pfn uint64) (int64, bool) {
 
 func (m *runMap) runs() iter.Seq[pageRun] { return slices.Values(m.list) }
 func (m *runMap) count() uint64           { return m.total }
+func (m *runMap) end() uint64             { return m.list[len(m.list)-1].end() }
 
 func (m *runMap) first() int64 {
 	first := int64(math.MaxInt64)
