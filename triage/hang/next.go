@@ -57,7 +57,9 @@ func (a *analysis) next(v *Verdict) {
 			}
 		}
 	}
-	if !a.manyProcesses() {
+	// A debugger that broke in stopped what was going on: of the exception's own
+	// next steps one is to look at every stack.
+	if !a.manyProcesses() && (a.inc.Crash == nil || v.Hangs()) {
 		add(NextCompare)
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/triage/rules"
+	"dumptriage/unwind"
 )
 
 func TestKind(t *testing.T) {
@@ -32,6 +34,45 @@ func TestKind(t *testing.T) {
 		c.inc.Crashing = -1
 		if got := Of(&c.inc, Options{}).Kind; got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
+
+// Verdict and signature speak of the same thing, also where threads hang beside it.
+func TestSignatureIsOfTheKind(t *testing.T) {
+	frame := func(module, function string, trust unwind.Trust) triage.Frame {
+		m := &triage.Module{Module: &dump.Module{Path: module, Base: 0x10000, Size: 0x10000}}
+		return triage.Frame{Frame: unwind.Frame{IP: 0x10100, Lookup: 0x10100, Trust: trust}, Module: m, Name: symbols.Name{Function: function, Source: symbols.SourceExport}}
+	}
+	hangs := func() []triage.Thread {
+		return []triage.Thread{{Thread: dump.Thread{ID: 4}, User: &triage.Half{Frames: []triage.Frame{
+			frame("ntdll.dll", "NtWaitForSingleObject", unwind.TrustContext), frame("ntdll.dll", "LdrLockLoaderLock", unwind.TrustCFI), frame("app.exe", "plug", unwind.TrustCFI)}}}}
+	}
+	const hang = "HANG_LOADER_LOCK | ntdll!LdrLockLoaderLock | app!plug"
+	live := &triage.BugCheck{BugCheck: dump.BugCheck{Code: 0x161}, Live: true}
+	for what, c := range map[string]struct {
+		inc  triage.Incident
+		kind Kind
+		text string
+	}{
+		"a hang":                                {triage.Incident{}, KindHang, hang},
+		"a hang that a debugger broke into":     {triage.Incident{Crash: &triage.Crash{Exception: dump.Exception{Code: 0x0517a7ed}}}, KindHang, hang},
+		"a hang with its kernel half":           {triage.Incident{BugCheck: live, Pairing: &triage.Pairing{}}, KindHang, hang},
+		"a system that went on, and that hangs": {triage.Incident{BugCheck: live}, KindLiveDump, hang},
+		"a crash in a process that hangs":       {triage.Incident{Crash: &triage.Crash{Exception: dump.Exception{ThreadID: 4, Code: 0xc0000094}}}, KindCrash, "INT_DIVIDE_BY_ZERO | ntdll!LdrLockLoaderLock | app!plug"},
+		"a stopped system":                      {triage.Incident{BugCheck: &triage.BugCheck{BugCheck: dump.BugCheck{Code: 0xd1}}}, KindBugCheck, "BUGCHECK_0xD1 | ntdll!LdrLockLoaderLock | app!plug"},
+	} {
+		c.inc.Threads, c.inc.System.Arch, c.inc.Crashing = hangs(), dump.AMD64, -1
+		if c.kind == KindCrash || c.kind == KindBugCheck {
+			c.inc.Crashing = 0
+		}
+		v := Of(&c.inc, Options{})
+		if v.Kind != c.kind || v.Signature == nil || v.Signature.Text != c.text {
+			t.Errorf("%s: %s, %+v, want %s, %s", what, v.Kind, v.Signature, c.kind, c.text)
+		}
+		// Of one thread alone nothing is said of the process.
+		if one := Of(&c.inc, Options{OneThread: true}); one.Kind == KindHang || one.Signature != nil && one.Signature.Kind == "hang" {
+			t.Errorf("%s, one thread: %s, %+v", what, one.Kind, one.Signature)
 		}
 	}
 }
