@@ -80,6 +80,7 @@ func TestForeignCrashes(t *testing.T) {
 		{"user/A10-sentry-native-x64/minidump.dmp", crash.NullPointer, crash.Write, "sentry_example.exe"},
 		{"user/A11-electron-v8-x64/windows.dmp", crash.NullPointer, crash.Write, "electron.exe"},
 		{"user/A12-invalid-parameter-assertion-x64/invalid-parameter.dmp", crash.InvalidParameter, "", "CrashTest.exe"},
+		{"wine/msvc/winpty-agent.bp.dmp", crash.Breakpoint, "", "winpty-agent.exe"},
 		{"user/A13-notepad-hang-x64-x86/notepad-small-32bit.dmp", crash.DebuggerBreak, "", ""},
 		{"user/A13-notepad-hang-x64-x86/notepad-small-64bit.dmp", crash.DebuggerBreak, "", ""},
 	} {

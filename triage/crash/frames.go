@@ -25,8 +25,9 @@ var blameText string
 //	[skip]    functions that are never to blame, why=os|runtime|machinery|start
 //	[app]     functions that are the application's
 //	[folder]  folders of images that are never to blame, why=os|runtime
+//	[source]  source files of functions that are never to blame, the same
 var (
-	Sections = []string{"class", "skip", "app", "folder"}
+	Sections = []string{"class", "skip", "app", "folder", "source"}
 	Keys     = []string{"class", "from", "top", "why"}
 )
 
@@ -35,6 +36,7 @@ type Rules struct {
 	class   *rules.Set
 	frame   *rules.Set // skip and app
 	folders []rules.Rule
+	sources []rules.Rule
 }
 
 // builtIn are the rules of classes.rules and blame.rules.
@@ -66,7 +68,7 @@ func NewRules(user []rules.Rule) *Rules {
 		}
 		return out
 	}
-	return &Rules{class: rules.NewSet(pick("class")), frame: rules.NewSet(pick("skip", "app")), folders: pick("folder")}
+	return &Rules{class: rules.NewSet(pick("class")), frame: rules.NewSet(pick("skip", "app")), folders: pick("folder"), sources: pick("source")}
 }
 
 // whys are the values of why.
@@ -82,7 +84,7 @@ func Check(list []rules.Rule) error {
 			if r.Attrs["class"] == "" {
 				bad = "a [class] rule wants class="
 			}
-		case "skip", "folder":
+		case "skip", "folder", "source":
 			if !slices.Contains(whys, why) {
 				bad = fmt.Sprintf("why=%s; there are %s", why, strings.Join(whys, ", "))
 			}
@@ -162,14 +164,24 @@ func (r *Rules) why(f *triage.Frame) (skip, app *rules.Rule) {
 		}
 		return rule, nil
 	}
+	if file := f.Name.File; file != "" {
+		if rule := firstMatch(r.sources, strings.ToLower(strings.ReplaceAll(file, "/", `\`))); rule != nil {
+			return rule, nil
+		}
+	}
 	path := strings.ToLower(f.Module.Path)
 	if strings.HasSuffix(path, ".exe") {
 		return nil, nil
 	}
-	for i := range r.folders {
-		if r.folders[i].Pattern.Match("", path) {
-			return &r.folders[i], nil
+	return firstMatch(r.folders, path), nil
+}
+
+// firstMatch is the first rule whose pattern matches a path, nil when none does.
+func firstMatch(list []rules.Rule, path string) *rules.Rule {
+	for i := range list {
+		if list[i].Pattern.Match("", path) {
+			return &list[i]
 		}
 	}
-	return nil, nil
+	return nil
 }

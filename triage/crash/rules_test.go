@@ -106,6 +106,51 @@ func TestBlameRules(t *testing.T) {
 	}
 }
 
+// A runtime that is linked into a program is told by its source files, as PDBs of
+// Microsoft's compilers and DWARF of others name them.
+func TestSourceRules(t *testing.T) {
+	r := NewRules(nil)
+	for file, why := range map[string]string{
+		`minkernel\crts\ucrt\src\appcrt\lowio\write.cpp`:                                  "runtime",
+		`d:\th\minkernel\crts\ucrt\src\appcrt\heap\free_base.cpp`:                         "runtime",
+		`D:\a\_work\1\s\src\vctools\crt\vcstartup\src\startup\exe_common.inl`:             "runtime",
+		`f:\dd\vctools\crt_bld\self_x86\crt\src\fread.c`:                                  "runtime",
+		`VCCRT\vcruntime\inc\internal_shared.h`:                                           "runtime",
+		`C:\Program Files (x86)\Windows Kits\10\Include\10.0.26100.0\ucrt\stdio.h`:        "runtime",
+		`C:\VS\VC\Tools\MSVC\14.40.33807\include\xmemory`:                                 "runtime",
+		"/build/mingw-w64/mingw-w64-crt/stdio/mingw_vfprintf.c":                           "runtime",
+		"/rustc/9fc6b43126469e3858e2fe86cafb4f0fd5068869/library/core/src/slice/index.rs": "runtime",
+		`C:\src\app\minkernel.cpp`:                                                        "",
+		`C:\src\app\library\core.rs`:                                                      "",
+		`D:\a\_work\1\s\deps\winpty\src\agent\main.cc`:                                    "",
+	} {
+		f := frameIn(`C:\demo\app.exe`, "f")
+		f.Name.File = file
+		got := ""
+		if skip, _ := r.why(&f); skip != nil {
+			got = skip.Attrs["why"]
+		}
+		if got != why {
+			t.Errorf("%s: %q, want %q", file, got, why)
+		}
+	}
+	list, err := rules.Parse("mine.rules", "[app]\napp!f\n[source]\n*\\third_party\\* why=runtime\n", rules.ParseOptions{Sections: Sections, Keys: Keys})
+	if err != nil || Check(list) != nil {
+		t.Fatal(err, Check(list))
+	}
+	mine := NewRules(list)
+	f := frameIn(`C:\demo\app.exe`, "f")
+	f.Name.File = `vccrt\x.h`
+	if skip, app := mine.why(&f); skip != nil || app == nil {
+		t.Errorf("the application's own function: %v, %v", skip, app)
+	}
+	f = frameIn(`C:\demo\app.exe`, "g")
+	f.Name.File = "C:/src/Third_Party/zlib/inflate.c"
+	if skip, _ := mine.why(&f); skip == nil || skip.File != "mine.rules" {
+		t.Errorf("a user's folder of sources: %v", skip)
+	}
+}
+
 // incident is a crash with these frames, each outside a thread's stack bounds.
 func incident(code uint32, frames ...triage.Frame) *triage.Incident {
 	return &triage.Incident{
