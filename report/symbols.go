@@ -131,6 +131,7 @@ func (t *text) places(needs []symbols.Need) {
 	var all []string
 	for i := range needs {
 		for _, a := range needs[i].Attempts {
+			a.Result = strings.TrimPrefix(a.Result, "not asked again: ") // it was for another file
 			if text := a.String(); needs[i].Missing() && !slices.Contains(all, text) {
 				all = append(all, text)
 			}

@@ -55,6 +55,19 @@ func TestSymbolList(t *testing.T) {
 	}
 }
 
+// What a server said of one file and repeats of the next is one place tried.
+func TestPlacesAreNamedOnce(t *testing.T) {
+	list := needs()
+	list[3].Attempts = []symbols.Attempt{{Place: "https://h", Result: "not asked again: not found"}}
+	var text bytes.Buffer
+	if err := ListText(&text, &List{Kind: ListSymbols, System: &dump.System{}, Symbols: list, ThreadCount: -1, ModuleCount: -1}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(text.String(), "Tried: https://h"); n != 1 {
+		t.Errorf("the server stands there %d times:\n%s", n, text.String())
+	}
+}
+
 func TestStructure(t *testing.T) {
 	l := &List{Kind: ListTypes, System: &dump.System{}, ThreadCount: -1, ModuleCount: -1, Struct: &pdb.Struct{Name: "S", Kind: "struct", Size: 8,
 		Fields: []pdb.Field{{Type: "B", Base: true}, {Name: "f", Offset: 4, Type: "int", Bits: 1, BitStart: 0}}}}

@@ -22,9 +22,9 @@ var exitStatuses = []struct {
 	meaning string
 }{
 	{exitOK, "done"},
-	{exitFailed, "failed: not a dump, another platform's, two different processes"},
+	{exitFailed, "failed: not a dump, another platform's, two different processes, no such process"},
 	{exitUsage, "wrong usage; nothing on standard output"},
-	{exitPartial, "done in part: something in the dump is damaged or not read yet, or symbols fetch got some files only; the output says what"},
+	{exitPartial, "done in part: something in the dump is damaged or not read yet, or some files to fetch or dumps of a batch failed; the output says what"},
 	{exitInterrupted, "interrupted"},
 }
 
