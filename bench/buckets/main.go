@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,16 @@ func main() {
 	largest := flag.Int("largest", 50, "stacks of the largest fault; the first has twice as many")
 	show := flag.Bool("show", false, "print some stacks and stop")
 	errs := flag.Bool("errors", false, "tell what the default parameters get wrong, and stop")
+	filled := flag.String("fill", "", "make a database `FILE` of incidents instead")
+	size := flag.Int("incidents", 100_000, "in that database")
 	flag.Parse()
+	if *filled != "" {
+		if err := fill(*filled, *size); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	train := series(*seed, developing, *families, *largest)
 	switch {
 	case *show:

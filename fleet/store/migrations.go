@@ -88,6 +88,10 @@ CREATE TABLE frequencies (
 	now INTEGER NOT NULL,
 	weighed INTEGER NOT NULL
 )`,
+	// 2: what is asked for from the other side.
+	`
+CREATE INDEX stacks_cluster ON stacks (cluster);
+CREATE INDEX buckets_merged_into ON buckets (merged_into)`,
 }
 
 const metaTable = `CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`
