@@ -20,11 +20,17 @@ type cidDecoder struct {
 	object func(v uint64) uint64
 }
 
+const (
+	cidHigh    = "bits 20 up" // Windows 8.1 on
+	cidFive    = "bits 11 up" // with five levels of page tables
+	cidPointer = "pointer"    // Windows 7, and 32-bit systems
+)
+
 var cidDecoders = []cidDecoder{
-	{"bits 20 up", 8, func(v uint64) uint64 { return uint64(int64(v)>>20) << 4 }}, // Windows 8.1 on
-	{"bits 11 up", 8, func(v uint64) uint64 { return uint64(int64(v)>>11) << 4 }}, // with five levels of page tables
-	{"pointer", 8, func(v uint64) uint64 { return v &^ 7 }},                       // Windows 7
-	{"pointer", 4, func(v uint64) uint64 { return v &^ 7 }},
+	{cidHigh, 8, func(v uint64) uint64 { return uint64(int64(v)>>20) << 4 }},
+	{cidFive, 8, func(v uint64) uint64 { return uint64(int64(v)>>11) << 4 }}, // with five levels of page tables
+	{cidPointer, 8, func(v uint64) uint64 { return v &^ 7 }},                 // Windows 7
+	{cidPointer, 4, func(v uint64) uint64 { return v &^ 7 }},
 }
 
 const (

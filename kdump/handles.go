@@ -2,6 +2,7 @@ package kdump
 
 import (
 	"fmt"
+	"slices"
 
 	"dumptriage/dump"
 )
@@ -72,14 +73,18 @@ func (f *File) eachHandle(table uint64, fn func(object uint64, access, id uint32
 // handleDecoder is the form of entries that the table of ids proved, else the
 // one that the kernel's build has.
 func (f *File) handleDecoder() *cidDecoder {
-	how, windows81 := f.cidTable().how, uint32(9600)
-	for i := range cidDecoders {
-		d := &cidDecoders[i]
-		if d.ptr == f.hdr.ptr && (d.name == how || how == "" && (d.name == "pointer") == (f.hdr.build < windows81 || d.ptr == 4)) {
-			return d
+	const windows81 = 9600
+	how := f.cidTable().how
+	if how == "" {
+		how = cidHigh
+		if f.hdr.ptr == 4 || f.hdr.build < windows81 {
+			how = cidPointer
+		} else if w, ok := f.full.walker.(pagingAMD64); ok && w.levels == 5 {
+			how = cidFive
 		}
 	}
-	return &cidDecoders[0]
+	i := slices.IndexFunc(cidDecoders, func(d cidDecoder) bool { return d.ptr == f.hdr.ptr && d.name == how })
+	return &cidDecoders[i]
 }
 
 // handle describes the object behind a handle. Of the access mask 25 bits are

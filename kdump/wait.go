@@ -26,6 +26,7 @@ const (
 	reasonLastWrTwin  = 13
 	maxWaitBlocks     = 64 // MAXIMUM_WAIT_OBJECTS
 	builtInWaitBlocks = 4  // in KTHREAD
+	blockActive       = 4  // KWAIT_BLOCK.BlockState, since Windows 8
 )
 
 // Types of DISPATCHER_HEADER, and what they are called.
@@ -41,12 +42,13 @@ const dispatcherMutant = 2
 // waitBlock is a KWAIT_BLOCK.
 type waitBlock struct {
 	all    bool
+	active bool // BlockState says that it is part of a wait
 	object uint64
 	next   uint64 // before Windows 8: the next one of a ring
 }
 
 // blockLayout is where the fields of KWAIT_BLOCK lie.
-type blockLayout struct{ size, kind, thread, object, next int }
+type blockLayout struct{ size, kind, state, thread, object, next int }
 
 // blockLayout returns the layout of Windows 8 and later or of earlier systems,
 // from public symbols.
@@ -54,13 +56,13 @@ func (f *File) blockLayout() blockLayout {
 	const windows8 = 9200
 	switch {
 	case f.hdr.ptr == 8 && f.hdr.build >= windows8:
-		return blockLayout{0x30, 0x10, 0x18, 0x20, 0}
+		return blockLayout{0x30, 0x10, 0x11, 0x18, 0x20, 0}
 	case f.hdr.ptr == 8:
-		return blockLayout{0x30, 0x2a, 0x10, 0x18, 0x20}
+		return blockLayout{0x30, 0x2a, 0x2b, 0x10, 0x18, 0x20}
 	case f.hdr.build >= windows8:
-		return blockLayout{0x18, 0x08, 0x0c, 0x10, 0}
+		return blockLayout{0x18, 0x08, 0x09, 0x0c, 0x10, 0}
 	}
-	return blockLayout{0x18, 0x16, 0x08, 0x0c, 0x10}
+	return blockLayout{0x18, 0x16, 0x17, 0x08, 0x0c, 0x10}
 }
 
 // threadWait reads what a thread waits for: nil when it does not wait. The live
@@ -156,6 +158,8 @@ func objectsClass(objects []dump.WaitObject) string {
 }
 
 // waitBlocks reads the thread's wait blocks. Each must name the thread itself.
+// Where a kernel's count of them is not known, those of earlier waits stand behind
+// them in KTHREAD: they are told apart by their state.
 func (f *File) waitBlocks(r *record, w *dump.KernelWait) []waitBlock {
 	row, l := f.waits(), f.blockLayout()
 	at := f.kernelPointer(r, row.waitList)
@@ -176,6 +180,9 @@ func (f *File) waitBlocks(r *record, w *dump.KernelWait) []waitBlock {
 			if counted || len(out) == 0 && count > 0 {
 				w.Note = "its wait blocks are not in the dump, or not its own"
 			}
+			break
+		}
+		if !counted && l.next == 0 && !b.active {
 			break
 		}
 		out = append(out, b)
@@ -199,6 +206,8 @@ func (f *File) waitBlockAt(va uint64, l blockLayout, thread uint64) (b waitBlock
 	b.object = f.kernelPointer(r, l.object)
 	kind, _ := r.uint(l.kind, 1)
 	b.all = kind == 0 // WaitAll
+	state, _ := r.uint(l.state, 1)
+	b.active = state == blockActive
 	b.next, _ = r.pointer(l.next)
 	return b, owner == thread && b.object != 0
 }

@@ -112,3 +112,32 @@ func TestWaitNames(t *testing.T) {
 		}
 	}
 }
+
+// TestStaleWaitBlocks: of a kernel whose count of wait blocks is not known, the
+// block of an earlier wait is no object that is waited for now.
+func TestStaleWaitBlocks(t *testing.T) {
+	m := machine.Build(machine.WindowsARM)
+	const waitBlock, size = 0x138, 0x30 // KTHREAD.WaitBlock, KWAIT_BLOCK
+	for _, p := range m.Processes {
+		for _, th := range p.Threads {
+			if th.Wait == nil || len(th.Wait.Objects) != 1 || th.State != stateWaiting {
+				continue
+			}
+			stale := th.ETHREAD + waitBlock + size
+			m.Kernel.U16(stale+0x10, 1|5<<8) // WaitAny, inactive; behind it lies KTHREAD.State
+			m.Kernel.U64(stale+0x18, th.ETHREAD)
+			m.Kernel.U64(stale+0x20, p.EPROCESS)
+			f := openBytes(t, m.Dump(machine.BitmapFull))
+			for _, got := range f.Threads() {
+				if got.Kernel.ETHREAD != th.ETHREAD {
+					continue
+				}
+				if w := got.Kernel.Wait; w == nil || len(w.Objects) != 1 || w.Objects[0].Address != th.Wait.Objects[0] {
+					t.Errorf("%d waits for %+v, want %#x alone", th.ID, w, th.Wait.Objects)
+				}
+			}
+			return
+		}
+	}
+	t.Fatal("no thread of the machine waits for one object")
+}
