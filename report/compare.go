@@ -30,16 +30,19 @@ type SeriesDumpJSON struct {
 	Class    string `json:"class" jsonschema_description:"of the dump alone, as in analysis.hang"`
 }
 
+// WaitsJSON are a thread's waits by dump, nil where there is none to tell.
+type WaitsJSON []*WaitJSON
+
 // SeriesThreadJSON is one thread through a series.
 type SeriesThreadJSON struct {
-	ThreadID   uint32      `json:"thread_id"`
-	ThreadName string      `json:"thread_name,omitempty"`
-	Motion     string      `json:"motion" jsonschema:"enum=stuck,enum=waits,enum=returned,enum=moved,enum=busy,enum=started,enum=ended,enum=unknown"`
-	CPUSeconds *float64    `json:"cpu_seconds,omitempty" jsonschema_description:"used between the first dump and the last"`
-	CPUShare   *float64    `json:"cpu_share,omitempty" jsonschema_description:"of one processor"`
-	Common     int         `json:"common_frames" jsonschema_description:"outermost frames that all dumps share"`
-	Innermost  string      `json:"innermost_common,omitempty" jsonschema_description:"the innermost of them"`
-	Waits      []*WaitJSON `json:"waits" jsonschema_description:"by dump; null where a dump has no such thread or its stack tells nothing"`
+	ThreadID   uint32    `json:"thread_id"`
+	ThreadName string    `json:"thread_name,omitempty"`
+	Motion     string    `json:"motion" jsonschema:"enum=stuck,enum=waits,enum=returned,enum=moved,enum=busy,enum=started,enum=ended,enum=unknown"`
+	CPUSeconds *float64  `json:"cpu_seconds,omitempty" jsonschema_description:"used between the first dump and the last"`
+	CPUShare   *float64  `json:"cpu_share,omitempty" jsonschema_description:"of one processor"`
+	Common     int       `json:"common_frames" jsonschema_description:"outermost frames that all dumps share"`
+	Innermost  string    `json:"innermost_common,omitempty" jsonschema_description:"the innermost of them"`
+	Waits      WaitsJSON `json:"waits" jsonschema_description:"by dump; null where a dump has no such thread or its stack tells nothing"`
 }
 
 // seriesInputs are the files and the errors of all dumps of a series.
