@@ -98,7 +98,7 @@ func CompareJSON(w io.Writer, s *hang.Series, opt Options) error {
 func seriesJSON(s *hang.Series) *SeriesJSON {
 	first := s.Incidents[0]
 	h := hexFor(first.System.Arch)
-	j := &SeriesJSON{Class: string(s.Progress), Reason: seriesReason(s), Cycle: s.Cycle, Warnings: s.Warnings}
+	j := &SeriesJSON{Class: string(s.Progress), Reason: seriesReason(s), Cycle: s.Cycle, Warnings: s.Warnings, Threads: []SeriesThreadJSON{}}
 	if s.Subject >= 0 {
 		j.SubjectThreadID = &s.Threads[s.Subject].ID
 	}

@@ -54,6 +54,7 @@ type HangAnalysisJSON struct {
 	Orphans         []ContendedJSON `json:"orphans,omitempty" jsonschema_description:"locks whose owner the dump does not have"`
 	Contended       []ContendedJSON `json:"contended,omitempty" jsonschema_description:"locks that several threads wait for"`
 	Counts          map[string]int  `json:"counts,omitempty" jsonschema_description:"threads by class of wait"`
+	Unresolved      int             `json:"unresolved,omitempty" jsonschema_description:"threads too many to look for their objects and owners to the end"`
 }
 
 // HangLinkJSON is a thread in a deadlock.
@@ -154,7 +155,7 @@ func hangJSON(inc *triage.Incident, v *hang.Verdict) *HangAnalysisJSON {
 		}
 		return out
 	}
-	j := &HangAnalysisJSON{Class: string(v.State), Reason: hangReason(inc, v), Confidence: string(v.Confidence), Counts: map[string]int{}}
+	j := &HangAnalysisJSON{Class: string(v.State), Reason: hangReason(inc, v), Confidence: string(v.Confidence), Counts: map[string]int{}, Unresolved: v.Unresolved}
 	if v.Subject >= 0 {
 		j.SubjectThreadID = &inc.Threads[v.Subject].ID
 	}

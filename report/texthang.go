@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"dumptriage/dump"
@@ -350,6 +349,9 @@ func (t *text) hang(inc *triage.Incident, v *hang.Verdict, brief bool) {
 	if !brief {
 		t.otherThreads(inc, v, chain)
 	}
+	if n := v.Unresolved; n > 0 {
+		t.line(sgrYellow, "     what %d threads wait for was not looked for to the end: there are too many", n)
+	}
 }
 
 func (t *text) threadLine(inc *triage.Incident, v *hang.Verdict, i int) string {
@@ -365,9 +367,13 @@ func (t *text) threadLine(inc *triage.Incident, v *hang.Verdict, i int) string {
 // for work, or whose stack tells nothing, the number is enough.
 func (t *text) otherThreads(inc *triage.Incident, v *hang.Verdict, chain []int) {
 	listed, left, idle, unknown := 0, 0, 0, 0
+	inChain := map[int]bool{}
+	for _, i := range chain {
+		inChain[i] = true
+	}
 	for i := range v.Waits {
 		switch c := v.Waits[i].Class; {
-		case slices.Contains(chain, i):
+		case inChain[i]:
 		case c.Idle():
 			idle++
 		case c == hang.ClassUnknown:

@@ -15,11 +15,12 @@ func (r *Redactor) Values(roots ...any) {
 	if r == nil {
 		return
 	}
+	plans := map[reflect.Type][]plannedField{}
 	for _, visit := range []func(p Policy, s string) string{
 		func(p Policy, s string) string { r.note(p, s); return s },
 		r.apply,
 	} {
-		w := walk{policies: r.policies, visit: visit, seen: map[place]bool{}}
+		w := walk{policies: r.policies, visit: visit, seen: map[place]bool{}, plans: plans}
 		for _, root := range roots {
 			w.value(reflect.ValueOf(root), Secret)
 		}
@@ -38,6 +39,13 @@ type walk struct {
 	policies map[string]Policy
 	visit    func(p Policy, s string) string
 	seen     map[place]bool
+	plans    map[reflect.Type][]plannedField // of the structs met so far
+}
+
+// plannedField is a field of a struct that may lead to texts.
+type plannedField struct {
+	index  int
+	policy Policy
 }
 
 // value visits the strings in v; p is the policy of the field that holds it.
@@ -83,12 +91,23 @@ func (w *walk) text(v reflect.Value, p Policy) {
 }
 
 func (w *walk) fields(v reflect.Value) {
-	t := v.Type()
-	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() {
-			w.value(v.Field(i), policyOf(w.policies, t, f))
-		}
+	for _, f := range w.plan(v.Type()) {
+		w.value(v.Field(f.index), f.policy)
 	}
+}
+
+// plan works out once for a type what there is to visit.
+func (w *walk) plan(t reflect.Type) []plannedField {
+	plan, known := w.plans[t]
+	if !known {
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && mayHold(f.Type) {
+				plan = append(plan, plannedField{i, policyOf(w.policies, t, f)})
+			}
+		}
+		w.plans[t] = plan
+	}
+	return plan
 }
 
 // err replaces an error by one that says less.

@@ -93,6 +93,14 @@ func (a *analysis) siteOf(h *triage.Half, i int) *callSite {
 		return s
 	}
 	s := a.decodeSite(ret)
+	if s != nil {
+		if n := len(s.before) + len(s.code) + 1; a.kept+n > maxKept {
+			clear(a.sites)
+			a.kept = n
+		} else {
+			a.kept += n
+		}
+	}
 	a.sites[ret] = s
 	return s
 }
@@ -100,6 +108,9 @@ func (a *analysis) siteOf(h *triage.Half, i int) *callSite {
 func (a *analysis) decodeSite(ret uint64) *callSite {
 	start, ok := a.space.FunctionStart(ret - 1)
 	if !ok || start >= ret || ret-start > maxFunction {
+		return nil
+	}
+	if !a.afford(int(ret - start)) {
 		return nil
 	}
 	code := make([]byte, ret-start)
@@ -113,7 +124,7 @@ func (a *analysis) decodeSite(ret uint64) *callSite {
 // nil when it does not decode to a call exactly.
 func siteIn(code []byte, start uint64) *callSite {
 	ret := start + uint64(len(code))
-	var all []instruction
+	all := make([]instruction, 0, len(code)/3) // most take more bytes
 	targets := map[uint64]bool{}
 	for va := start; va < ret; {
 		in, err := x86asm.Decode(code[va-start:], 64)

@@ -15,12 +15,33 @@ type analysis struct {
 
 	byETHREAD map[uint64]int // the same
 	sites     map[uint64]*callSite
+	kept      int // instructions in sites
 	waits     []Wait
+
+	work       int  // that is left
+	short      bool // something was not done for want of it
+	unresolved int  // threads for which that is so
 }
 
-// maxResolved caps the threads whose objects are looked for: each costs a walk
-// and the decoding of code. More threads than that are classed all the same.
-const maxResolved = 4096
+// Looking for objects and owners costs walks and the decoding of code: maxWork
+// bounds it, in bytes of code and about as much of other things, and maxKept the
+// instructions that stay decoded. Threads beyond are classed all the same, and
+// the verdict counts them.
+const (
+	maxWork   = 4 << 20
+	frameWork = 8 // to walk one frame again
+	maxKept   = 1 << 16
+)
+
+// afford takes from the work that is left; false when that is not enough.
+func (a *analysis) afford(n int) bool {
+	if n > a.work {
+		a.short = true
+		return false
+	}
+	a.work -= n
+	return true
+}
 
 // Of says what the threads of an incident wait for and whether it hangs. r may
 // be nil for the built-in rules.
@@ -28,7 +49,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	if r == nil {
 		r, _ = NewRules(nil)
 	}
-	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}, byETHREAD: map[uint64]int{}}
+	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, work: maxWork, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}, byETHREAD: map[uint64]int{}}
 	if a.space == nil {
 		a.space = inc.KernelSpace
 	}
@@ -53,8 +74,9 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 		w := &a.waits[i]
 		*w = a.classify(t)
 		a.times(w, t)
-		if i < maxResolved {
-			a.resolve(w, t)
+		a.short = false
+		if a.resolve(w, t); a.short {
+			a.unresolved++
 		}
 		a.fromKernel(w, t)
 		a.override(w, i, usual)
@@ -95,6 +117,9 @@ func (a *analysis) resolve(w *Wait, t *triage.Thread) {
 			continue
 		}
 		if regs == nil {
+			if !a.afford(frameWork * (last + 2 + maxFollowed)) {
+				return
+			}
 			regs = t.User.FrameRegisters(last + 2 + maxFollowed)
 		}
 		a.resolveMatch(w, t.User, regs, m)

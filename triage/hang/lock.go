@@ -102,6 +102,9 @@ func (a *analysis) criticalSection(w *Wait, h *triage.Half, regs []dump.Register
 // at a held critical section.
 func (a *analysis) searchCritical(o *Object, h *triage.Half, candidates []candidate) {
 	for _, c := range candidates {
+		if !a.afford(1) {
+			return
+		}
 		lock := a.readCritical(c.value, h.Registers.Arch)
 		if lock == nil || !lock.plausible() || !lock.Locked() || !lock.Confirmed && a.index(uint32(lock.OwningThread)) < 0 {
 			continue
@@ -135,7 +138,7 @@ func (a *analysis) preservedValues(h *triage.Half, regs []dump.Registers, last i
 	}
 	seen := map[uint64]bool{}
 	var out []candidate
-	for i := 0; i <= last && i < len(regs); i++ {
+	for i := 0; i <= last && i < len(regs) && a.afford(len(keep)); i++ {
 		for _, r := range keep {
 			v, ok := regs[i].Get(r)
 			if !ok || v < 0x10000 || v&3 != 0 || seen[v] {

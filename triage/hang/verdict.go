@@ -48,6 +48,9 @@ type Verdict struct {
 	// Contended lists locks that several threads wait for, most waiters first.
 	Contended []Contended
 	Next      []Next // what would tell more
+	// Unresolved counts the threads whose objects and owners were not looked for
+	// to the end, because of how much that takes.
+	Unresolved int
 }
 
 // Root is a thread that others wait for and that itself waits for no thread.
@@ -142,7 +145,7 @@ func (g *graph) length(start int) int {
 }
 
 func (a *analysis) verdict() *Verdict {
-	v := &Verdict{Waits: a.waits, Subject: -1, Confidence: Medium}
+	v := &Verdict{Waits: a.waits, Subject: -1, Confidence: Medium, Unresolved: a.unresolved}
 	g := newGraph(a.waits)
 	id := func(i int) uint32 { return a.inc.Threads[i].ID }
 	inCycle := map[int]bool{}
@@ -162,6 +165,9 @@ func (a *analysis) verdict() *Verdict {
 	v.Roots, v.Chains = g.roots(), g.chains()
 	a.contended(v)
 	a.judge(v)
+	if v.Unresolved > 0 && len(v.Cycles) == 0 {
+		v.Confidence = Low // one of them may be the cause
+	}
 	a.next(v)
 	return v
 }
