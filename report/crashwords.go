@@ -8,6 +8,7 @@ import (
 	"dumptriage/report/codes"
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
+	"dumptriage/unwind"
 )
 
 // crashWords says in words what a class is, for those classes that need no
@@ -87,7 +88,7 @@ func crashReason(inc *triage.Incident, v *crash.Verdict, arch dump.Arch) string 
 		parts = append(parts, statusName(v.Status))
 	}
 	if r := v.Recursion; r != nil {
-		parts = append(parts, recursionWords(r))
+		parts = append(parts, recursionWords(crashedFrames(inc), r))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -175,7 +176,7 @@ var hresults = map[uint32]string{
 
 func hresultName(hr uint32) string { return joinWith(", ", hex32(hr), hresults[hr]) }
 
-func recursionWords(r *crash.Recursion) string {
+func recursionWords(frames []triage.Frame, r *crash.Recursion) string {
 	more := ""
 	if r.AtLeast {
 		more = "at least "
@@ -183,6 +184,11 @@ func recursionWords(r *crash.Recursion) string {
 	s := fmt.Sprintf("%s %s%s", plural(r.Frames, "frame"), "repeated "+more, plural(r.Rounds, "time"))
 	if r.Estimate > uint64(r.Rounds) {
 		s += fmt.Sprintf(" (about %d by the size of the stack)", r.Estimate)
+	}
+	for i := r.From; i < min(r.From+r.Frames, len(frames)); i++ {
+		if frames[i].Trust == unwind.TrustScan {
+			return s + " as a scan of the stack has it"
+		}
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"dumptriage/triage"
+	"dumptriage/triage/crash"
 	"dumptriage/triage/hang"
 	"dumptriage/triage/verdict"
 	"dumptriage/unwind"
@@ -243,6 +244,7 @@ func hangBlame(inc *triage.Incident, v *hang.Verdict) *triage.Frame {
 // hangSteps say what to do; %s stands for the dump and %m for modules.
 var hangSteps = map[hang.NextKind]string{
 	hang.NextImages:  "to see what threads wait for give --images DIR; dumptriage symbols list %s tells which: %m",
+	hang.NextSymbols: nextWords[crash.NextSymbols],
 	hang.NextCompare: "a hang, or slow? take another dump some seconds later: dumptriage compare %s NEXT.dmp",
 	hang.NextMemory:  "take a full dump (procdump -ma): this one lacks the locks, which name their owners",
 	hang.NextOther:   "dump the other process too (procdump -ma PID): the answer is to come from there",

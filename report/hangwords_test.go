@@ -9,6 +9,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/triage"
+	"dumptriage/triage/crash"
 	"dumptriage/triage/hang"
 	"dumptriage/triage/verdict"
 	"dumptriage/unwind"
@@ -48,6 +49,18 @@ func TestNothingHangs(t *testing.T) {
 		if got := hangReason(inc, &c.v); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// A recursion that a scan alone shows is not told as a fact.
+func TestRecursionByScan(t *testing.T) {
+	r := &crash.Recursion{Frames: 2, Rounds: 16}
+	proved := []triage.Frame{frame(0x1000, 0x7ffe215bc742, coreclr, "f", 1, unwind.MethodPdata), frame(0x1000, 0x7ffe215bc742, coreclr, "g", 1, unwind.MethodPdata)}
+	if got := recursionWords(proved, r); got != "2 frames repeated 16 times" {
+		t.Error(got)
+	}
+	if got := recursionWords([]triage.Frame{proved[0], scanned(proved[1])}, r); got != "2 frames repeated 16 times as a scan of the stack has it" {
+		t.Error(got)
 	}
 }
 

@@ -20,6 +20,7 @@ type NextKind string
 // The next steps.
 const (
 	NextImages  NextKind = "images"        // of modules in which threads are whose stacks do not tell what they do
+	NextSymbols NextKind = "symbols"       // the function from which the program waits has no symbols
 	NextCompare NextKind = "second_dump"   // one dump cannot tell a hang from slow work
 	NextMemory  NextKind = "full_memory"   // the dump lacks the memory of the locks
 	NextOther   NextKind = "other_process" // the other end of a call is in another process
@@ -32,6 +33,9 @@ func (a *analysis) next(v *Verdict) {
 	add := func(kind NextKind, mods ...*triage.Module) { v.Next = append(v.Next, Next{kind, mods}) }
 	if mods := a.missingImages(); len(mods) > 0 {
 		add(NextImages, mods...)
+	}
+	if m := a.withoutSymbols(v); m != nil {
+		add(NextSymbols, m)
 	}
 	switch v.State {
 	case Deadlock, SelfDeadlock, Orphaned, NoThreads:
@@ -62,6 +66,26 @@ func (a *analysis) next(v *Verdict) {
 	if !a.manyProcesses() && (a.inc.Crash == nil || v.Hangs()) {
 		add(NextCompare)
 	}
+}
+
+// withoutSymbols is the module from which the subject of a hang waits, nil when
+// its function has symbols.
+func (a *analysis) withoutSymbols(v *Verdict) *triage.Module {
+	if v.Subject < 0 || !v.Hangs() {
+		return nil
+	}
+	w, h := &v.Waits[v.Subject], a.inc.Threads[v.Subject].User
+	if w.Kernel || h == nil || w.Caller < 0 || w.Caller >= len(h.Frames) {
+		return nil
+	}
+	f := &h.Frames[w.Caller]
+	switch f.Name.Source {
+	case symbols.SourceNone, symbols.SourcePdata, symbols.SourceExport:
+		if f.Module != nil && f.Module.Module != nil {
+			return f.Module
+		}
+	}
+	return nil
 }
 
 // innerFrames is how far from the innermost frame an image is missed: what a wait

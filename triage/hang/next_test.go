@@ -60,3 +60,24 @@ func TestNextImages(t *testing.T) {
 		t.Errorf("%+v", v.Next)
 	}
 }
+
+// Who is to blame for a hang has no name but an export's: symbols would give lines.
+func TestNextSymbols(t *testing.T) {
+	app := &triage.Module{Module: &dump.Module{Path: "app.exe", Base: 0x1000}}
+	for source, want := range map[symbols.SourceKind]string{symbols.SourceExport: "[symbols]", symbols.SourcePdata: "[symbols]", symbols.SourcePDB: "[]"} {
+		half := func() *triage.Half {
+			return &triage.Half{Frames: []triage.Frame{{}, {Module: app, Name: symbols.Name{Function: "f", Source: source}}}}
+		}
+		inc := incident()
+		inc.Threads = []triage.Thread{{Thread: dump.Thread{ID: 100}, User: half()}, {Thread: dump.Thread{ID: 104}, User: half()}}
+		a, b := waitsFor(0x10, 1, High), waitsFor(0x20, 0, High)
+		a.Caller, b.Caller = 1, 1
+		var kinds []NextKind
+		for _, n := range (&analysis{inc: inc, waits: []Wait{a, b}}).verdict().Next {
+			kinds = append(kinds, n.Kind)
+		}
+		if fmt.Sprint(kinds) != want {
+			t.Errorf("%v: %v, want %s", source, kinds, want)
+		}
+	}
+}
