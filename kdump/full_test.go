@@ -112,9 +112,6 @@ func checkMachineThreads(t *testing.T, name string, f *File, m *machine.Machine)
 			}
 			frame := want.Kernel[0]
 			pc, sp := pcsp(&th.Context)[0], pcsp(&th.Context)[1]
-			if m.Arch == machine.X86 && th.ContextSource == dump.ContextSwitchFrame {
-				sp = frame.SP // the writer counts from behind what KiSwapContext pushed
-			}
 			if pc != frame.PC || sp != frame.SP {
 				t.Errorf("%s: thread %x.%x stands at %#x, %#x (%d, %s), want %#x, %#x", name, p.PID, want.ID, pc, sp, th.ContextSource, k.Note, frame.PC, frame.SP)
 			}

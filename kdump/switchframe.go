@@ -61,8 +61,8 @@ func (f *File) switchFrameAMD64(kt *dump.KernelThread) (dump.Registers, bool) {
 	return regs, true
 }
 
-// switchFrameX86 leaves ebp unknown: where KiSwapContext pushed it is not
-// verified.
+// switchFrameX86 leaves ebp unknown: it is in use by KiSwapContext, whose code
+// tells the unwinder where the caller's is saved.
 func (f *File) switchFrameX86(kt *dump.KernelThread) (dump.Registers, bool) {
 	regs := dump.Registers{Arch: dump.X86}
 	eip, err := dump.ReadUint32(f.mem, kt.KernelStack+8)

@@ -94,8 +94,19 @@ func TestMismatchMark(t *testing.T) {
 		{symbols.DebugLoaded, symbols.SourcePDB, " [scan]"},
 	} {
 		f := &triage.Frame{Frame: unwind.Frame{Trust: unwind.TrustScan}, Module: &triage.Module{Symbols: tc.state}, Name: symbols.Name{Source: tc.source}}
-		if got := trustMark(f); got != tc.want {
+		if got := trustMark(f, dump.AMD64); got != tc.want {
 			t.Errorf("%v, %s: %q", tc.state, tc.source, got)
+		}
+	}
+}
+
+// The mark of a frame found by the chain of frame records is the name of the
+// architecture's register.
+func TestFramePointerMark(t *testing.T) {
+	f := &triage.Frame{Frame: unwind.Frame{Trust: unwind.TrustFramePointer, Method: unwind.MethodRBP}}
+	for arch, want := range map[dump.Arch]string{dump.AMD64: " [rbp]", dump.ARM64: " [fp]"} {
+		if got := trustMark(f, arch); got != want {
+			t.Errorf("%v: %q, want %q", arch, got, want)
 		}
 	}
 }

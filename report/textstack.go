@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -179,6 +180,14 @@ type halfOptions struct {
 	trapFrame uint64 // of the outermost frame
 }
 
+// width is an architecture whose addresses are as wide as those of a half.
+func width(half *triage.Half, arch dump.Arch) dump.Arch {
+	if wide(half, arch) {
+		return dump.AMD64
+	}
+	return dump.X86
+}
+
 func wide(half *triage.Half, arch dump.Arch) bool {
 	if half != nil && half.Registers.Arch != dump.ArchUnknown {
 		arch = half.Registers.Arch
@@ -217,7 +226,7 @@ func (t *text) ending(half *triage.Half, n int, o halfOptions) {
 		t.line(sgrYellow, "   ... truncated: the stack goes on")
 	case reason == "" || reason == unwind.StopEndOfStack || (reason == unwind.StopTrapFrame && o.reached):
 	case reason == unwind.StopTrapFrame && o.trapFrame != 0:
-		t.line(sgrYellow, "   ... frames missing (%s); trap frame %s found by its place", clean(half.Stop.Detail), address(o.trapFrame, dump.AMD64))
+		t.line(sgrYellow, "   ... frames missing (%s); trap frame %s found by its place", clean(half.Stop.Detail), address(o.trapFrame, width(half, t.arch)))
 	default:
 		t.line(sgrYellow, "   stack ends: %s", clean(joinWith(": ", string(reason), half.Stop.Detail)))
 	}
@@ -247,7 +256,7 @@ func (t *text) frame(half *triage.Half, i int, is64 bool, o halfOptions) {
 	}
 	site := callSite(f, arch)
 	if o.reached && o.trapFrame != 0 && i == len(half.Frames)-1 {
-		site += fmt.Sprintf(" (TrapFrame @ %s)", address(o.trapFrame, dump.AMD64))
+		site += fmt.Sprintf(" (TrapFrame @ %s)", address(o.trapFrame, arch))
 	}
 	sgr := ""
 	if f.Capture {
@@ -255,10 +264,11 @@ func (t *text) frame(half *triage.Half, i int, is64 bool, o halfOptions) {
 	}
 	site += sourceLine(f.Name.File, f.Name.Line)
 	t.inlines(f, is64)
+	mark := trustMark(f, cmp.Or(half.Registers.Arch, t.arch))
 	if is64 {
-		t.line(sgr, "%02x %s %s     %s%s", o.first+i, address(sp, arch), ret, site, trustMark(f))
+		t.line(sgr, "%02x %s %s     %s%s", o.first+i, address(sp, arch), ret, site, mark)
 	} else {
-		t.line(sgr, "%02x %s %s %s%s", o.first+i, address(sp, arch), ret, site, trustMark(f))
+		t.line(sgr, "%02x %s %s %s%s", o.first+i, address(sp, arch), ret, site, mark)
 	}
 }
 
@@ -307,8 +317,8 @@ func moduleAlias(m *dump.Module) string {
 }
 
 // trustMark marks the frames that are not certain by how they were found.
-func trustMark(f *triage.Frame) string {
-	return howFound(f) + mismatchMark(f)
+func trustMark(f *triage.Frame, arch dump.Arch) string {
+	return howFound(f, arch) + mismatchMark(f)
 }
 
 // mismatchMark marks a name that comes from symbols of another build.
@@ -319,11 +329,14 @@ func mismatchMark(f *triage.Frame) string {
 	return ""
 }
 
-func howFound(f *triage.Frame) string {
+func howFound(f *triage.Frame, arch dump.Arch) string {
 	switch f.Trust {
 	case unwind.TrustContext, unwind.TrustCFI, unwind.TrustInline:
 		return ""
 	case unwind.TrustFramePointer:
+		if f.Method == unwind.MethodRBP && arch == dump.ARM64 { // the register's name there
+			return " [fp]"
+		}
 		return " [" + f.Method.String() + "]"
 	}
 	return " [" + f.Trust.String() + "]"

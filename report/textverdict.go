@@ -131,7 +131,7 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 	t.fact(opt, "", "Class", joinWith(", ", string(c.Class), byRule(inc, c)))
 	if b := c.Blame; b != nil {
 		t.fact(opt, sgrBold, "Blame", callSite(b.Frame, t.arch)+sourceLine(b.Frame.Name.File, b.Frame.Name.Line))
-		t.fact(opt, "", "Because", joinWith(", ", string(b.Rule), b.Source, fmt.Sprintf("frame %d", b.Index)+found(b.Frame), behindGuesses(inc, b), confidence(b.Confidence)))
+		t.fact(opt, "", "Because", joinWith(", ", string(b.Rule), b.Source, fmt.Sprintf("frame %d", b.Index)+found(b.Frame, archOf(inc, dump.AMD64)), behindGuesses(inc, b), confidence(b.Confidence)))
 	}
 	if in := inc.Crash.Instruction; in != nil && byProcessor(inc.Crash.Code) {
 		constant := ""
@@ -196,8 +196,8 @@ func byProcessor(code uint32) bool {
 	return code >= 0xc000008c && code <= 0xc0000096
 }
 
-func found(f *triage.Frame) string {
-	if s := howFound(f); s != "" {
+func found(f *triage.Frame, arch dump.Arch) string {
+	if s := howFound(f, arch); s != "" {
 		return " found by" + strings.NewReplacer("[", "", "]", "").Replace(s)
 	}
 	return ""
@@ -310,7 +310,7 @@ func (t *text) briefStack(inc *triage.Incident) {
 		if i == 0 {
 			label = "Stack:"
 		}
-		t.line("", "%-8s %s", label, cut(callSite(&f, archOf(inc, dump.AMD64))+trustMark(&f), briefFrame))
+		t.line("", "%-8s %s", label, cut(callSite(&f, archOf(inc, dump.AMD64))+trustMark(&f, archOf(inc, dump.AMD64)), briefFrame))
 	}
 }
 

@@ -2,6 +2,7 @@ package triage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -239,5 +240,37 @@ func TestFullX86(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestFullStacksX86: waiting threads, too, whose ebp the switch frame does not have
+// and KiSwapContext's code tells; no frame is there twice.
+func TestFullStacksX86(t *testing.T) {
+	m := machine.Build(machine.WindowsPAE)
+	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.BitmapFull)), Options{AllProcesses: true})
+	walked := 0
+	for _, p := range m.Processes {
+		for _, want := range p.Threads {
+			for i := range inc.Threads {
+				th := &inc.Threads[i]
+				if th.KernelInfo.ETHREAD != want.ETHREAD || th.Kernel == nil {
+					continue
+				}
+				walked++
+				var got, wants []uint64
+				for _, f := range th.Kernel.Frames {
+					got = append(got, f.IP)
+				}
+				for _, f := range want.Kernel {
+					wants = append(wants, f.PC)
+				}
+				if !slices.Equal(got, wants) {
+					t.Errorf("%x.%x: %x, want %x", p.PID, want.ID, got, wants)
+				}
+			}
+		}
+	}
+	if walked < 4 {
+		t.Errorf("%d threads walked", walked)
 	}
 }

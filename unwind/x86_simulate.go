@@ -150,6 +150,8 @@ func (w *Walker) execute86(st *stack86, in x86asm.Inst, rest []byte, next uint64
 		w.call86(st, in, rest, next)
 	case isReg && (dst == x86asm.ESP || dst == x86asm.EBP) && writes86(in.Op):
 		st.move(in, dst)
+	case in.Op == x86asm.MOV:
+		st.store(in)
 	}
 	st.started = st.started || in.Op != x86asm.PUSH
 	st.eaxKnown = isReg && dst == x86asm.EAX && in.Op == x86asm.MOV && isImm
@@ -186,6 +188,19 @@ func (st *stack86) push(reg x86asm.Reg, isReg bool) {
 	st.pushed |= bit
 	if reg == x86asm.EBP && st.ebp == ebpCaller {
 		st.saved = st.depth
+	}
+}
+
+// store notes where the caller's ebp is saved by a function that made room with one
+// instruction and moves the registers there, as the kernel's KiSwapContext does.
+func (st *stack86) store(in x86asm.Inst) {
+	mem, toMem := in.Args[0].(x86asm.Mem)
+	src, fromReg := in.Args[1].(x86asm.Reg)
+	if !toMem || !fromReg || src != x86asm.EBP || mem.Base != x86asm.ESP || mem.Index != 0 || st.ebp != ebpCaller || st.saved != 0 || st.unknown {
+		return
+	}
+	if at := st.depth - int(int32(mem.Disp)); at > 0 && at <= st.depth {
+		st.saved = at
 	}
 }
 
@@ -229,6 +244,8 @@ func (st *stack86) move(in x86asm.Inst, dst x86asm.Reg) {
 		st.setFrame(0)
 	case dst == x86asm.EBP && lea && mem.Base == x86asm.ESP:
 		st.setFrame(int(int32(mem.Disp)))
+	case dst == x86asm.EBP && in.Op == x86asm.MOV && fromMem && mem.Base == x86asm.ESP && mem.Index == 0 && st.saved != 0 && st.saved == st.depth-int(int32(mem.Disp)):
+		st.ebp = ebpCaller // what store saved
 	case dst == x86asm.EBP:
 		st.ebp = ebpOther
 	case in.Op == x86asm.MOV && fromReg && src == x86asm.EBP:

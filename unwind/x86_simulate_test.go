@@ -284,3 +284,32 @@ func TestHostileCode86(t *testing.T) {
 	}
 	t.Logf("%d instructions, %v", w.x86.spent, time.Since(start))
 }
+
+// TestSavedByMove: a function that makes room with one instruction and moves the
+// registers there, as KiSwapContext does; ebp is not known where it stands.
+func TestSavedByMove(t *testing.T) {
+	s := space86()
+	s.put(0x1300, 0x83, 0xec, 0x10, // sub esp, 16
+		0x89, 0x5c, 0x24, 0x0c, // mov [esp+12], ebx
+		0x89, 0x74, 0x24, 0x08, // mov [esp+8], esi
+		0x89, 0x7c, 0x24, 0x04, // mov [esp+4], edi
+		0x89, 0x2c, 0x24, // mov [esp], ebp
+		0x90, 0x90, 0x90)
+	rel := int32(0x1300 - 0x1540)
+	s.put(0x153b, 0xe8, byte(rel), byte(rel>>8), byte(rel>>16), byte(rel>>24))
+	s.poke32(esp0, esp0+0x80, 0xd1, 0x51, 0xb0, uint32(s.base+0x1540))
+	s.poke32(esp0+0x80, 0, uint32(s.callAt(0x1580)))
+	regs := dump.Registers{Arch: dump.X86}
+	regs.SetPC(s.base + 0x1313)
+	regs.SetSP(esp0)
+	frames := s.walkerFor(dump.X86).Walk(regs, stackBounds).Frames
+	if len(frames) < 3 {
+		t.Fatalf("%d frames: %+v", len(frames), frames)
+	}
+	if f := frames[1]; f.IP != s.base+0x1540 || f.SP != esp0+0x14 || f.Method != MethodFPO || !f.HasFP || f.FP != esp0+0x80 {
+		t.Errorf("frame 1 %+v", f)
+	}
+	if f := frames[2]; f.IP != s.base+0x1580 || f.Method != MethodEBP {
+		t.Errorf("frame 2 %+v", f)
+	}
+}
