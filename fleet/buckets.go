@@ -60,18 +60,10 @@ func Diff(ctx context.Context, older, newer *store.Store) (d Difference, err err
 	for i := range was {
 		before[was[i].ID] = was[i].Dumps
 	}
+	d = grown(before, is)
 	there := map[string]bool{}
 	for i := range is {
-		j := BucketJSON(&is[i])
-		there[j.ID] = true
-		switch old, known := before[j.ID]; {
-		case !known:
-			j.Change = "new"
-			d.New = append(d.New, j)
-		case j.Dumps > old:
-			j.Change, j.Before = "grown", old
-			d.Grown = append(d.Grown, j)
-		}
+		there[is[i].ID] = true
 	}
 	for i := range was {
 		if !there[was[i].ID] {
@@ -81,4 +73,31 @@ func Diff(ctx context.Context, older, newer *store.Store) (d Difference, err err
 		}
 	}
 	return d, nil
+}
+
+// DiffSince tells which buckets of a database have dumps that were written at a time or
+// later. None is ever gone.
+func DiffSince(ctx context.Context, s *store.Store, t time.Time) (d Difference, err error) {
+	before, err := s.CountBefore(ctx, t)
+	if err != nil {
+		return d, err
+	}
+	is, err := s.Buckets(ctx, "")
+	return grown(before, is), err
+}
+
+// grown lists the buckets that have more dumps than before.
+func grown(before map[string]int, is []store.Bucket) (d Difference) {
+	for i := range is {
+		j := BucketJSON(&is[i])
+		switch old, known := before[j.ID]; {
+		case !known:
+			j.Change = "new"
+			d.New = append(d.New, j)
+		case j.Dumps > old:
+			j.Change, j.Before = "grown", old
+			d.Grown = append(d.Grown, j)
+		}
+	}
+	return d
 }

@@ -244,7 +244,10 @@ func TestOrderAndWindow(t *testing.T) {
 	}
 	var ahead atomic.Int32
 	next := 0
-	err := Run(t.Context(), Config{Queue: NewMemory(jobs), Workers: 3, New: func() (Worker, error) { return sleeper{&ahead}, nil },
+	// A run that does not get on is a failure, not a test that hangs.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	err := Run(ctx, Config{Queue: NewMemory(jobs), Workers: 3, New: func() (Worker, error) { return sleeper{&ahead}, nil },
 		Skip: func(j Job) bool { return j.Index%7 == 3 },
 		Emit: func(r Record) error {
 			if next%7 == 3 {
@@ -275,6 +278,43 @@ func TestRunEndsWithTheFirstError(t *testing.T) {
 	err = Run(t.Context(), Config{Queue: NewMemory(make([]Job, 9)), Workers: 2, New: func() (Worker, error) { return nil, full }})
 	if !errors.Is(err, full) {
 		t.Errorf("a worker that cannot be made: %v", err)
+	}
+}
+
+// counting counts what is closed, and the jobs that are reported as finished.
+type counting struct {
+	sleeper
+	*Memory
+	closed, finished *atomic.Int32
+}
+
+func (c counting) Close() error { c.closed.Add(1); return nil }
+func (c counting) Finish(Job)   { c.finished.Add(1) }
+
+func TestRunEndsItsWorkers(t *testing.T) {
+	for _, workers := range []int{0, 1, 4} { // none asked for is one
+		c := counting{sleeper{new(atomic.Int32)}, NewMemory(slices.Repeat([]Job{{Index: 1}}, 40)), new(atomic.Int32), new(atomic.Int32)}
+		emitted := 0
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		err := Run(ctx, Config{Queue: c, Workers: workers, New: func() (Worker, error) { return c, nil },
+			Skip: func(Job) bool { return false }, Emit: func(Record) error { emitted++; return nil }})
+		cancel()
+		if err != nil || emitted != 40 || c.finished.Load() != 40 || int(c.closed.Load()) != max(workers, 1) {
+			t.Errorf("%d workers: %d records, %d finished, %d closed, %v", workers, emitted, c.finished.Load(), c.closed.Load(), err)
+		}
+	}
+	// After an error nothing is emitted, and nothing is finished.
+	c := counting{sleeper{new(atomic.Int32)}, NewMemory(slices.Repeat([]Job{{Index: 1}}, 40)), new(atomic.Int32), new(atomic.Int32)}
+	emitted := 0
+	err := Run(t.Context(), Config{Queue: c, Workers: 4, New: func() (Worker, error) { return c, nil }, Emit: func(Record) error { emitted++; return io.ErrShortWrite }})
+	if !errors.Is(err, io.ErrShortWrite) || emitted != 1 || c.finished.Load() != 0 || c.closed.Load() != 4 {
+		t.Errorf("%d records, %d finished, %d closed, %v", emitted, c.finished.Load(), c.closed.Load(), err)
+	}
+	// A run that is given up says so.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Run(ctx, Config{Queue: NewMemory(make([]Job, 3)), Workers: 1, New: func() (Worker, error) { return c, nil }, Emit: func(Record) error { return nil }}); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
 	}
 }
 

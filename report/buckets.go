@@ -2,8 +2,10 @@ package report
 
 import (
 	"bufio"
+	"encoding/csv"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -15,8 +17,8 @@ type BucketJSON struct {
 	Kind             string        `json:"kind,omitempty"`
 	Class            string        `json:"class,omitempty"`
 	Dumps            int           `json:"dumps"`
-	Before           int           `json:"before,omitempty" jsonschema_description:"how many dumps the older database has (diff)"`
-	Change           string        `json:"change,omitempty" jsonschema:"enum=new,enum=grown,enum=gone" jsonschema_description:"against the older database (diff)"`
+	Before           int           `json:"before,omitempty" jsonschema_description:"how many dumps the older database has, or were written before the date (diff)"`
+	Change           string        `json:"change,omitempty" jsonschema:"enum=new,enum=grown,enum=gone" jsonschema_description:"against the older database or the date (diff)"`
 	FirstSeen        string        `json:"first_seen,omitempty" jsonschema_description:"when the first of the dumps was written"`
 	LastSeen         string        `json:"last_seen,omitempty"`
 	State            string        `json:"state" jsonschema:"enum=new,enum=known,enum=fixed,enum=regressed"`
@@ -60,6 +62,20 @@ func BucketLines(w io.Writer, buckets []BucketJSON, opt Options) error {
 		return s.err
 	}
 	return s.w.Flush()
+}
+
+// BucketsCSV writes buckets as a table for spreadsheets, by RFC 4180, with a line of
+// headings.
+func BucketsCSV(w io.Writer, buckets []BucketJSON, opt Options) error {
+	opt.hide(&buckets)
+	cw := csv.NewWriter(w)
+	_ = cw.Write([]string{"id", "dumps", "before", "change", "state", "first_seen", "last_seen", "kind", "class", "text", "fixed_module", "fixed_version", "regressed_version", "note"})
+	for _, b := range buckets {
+		_ = cw.Write([]string{b.ID, strconv.Itoa(b.Dumps), strconv.Itoa(b.Before), b.Change, b.State, b.FirstSeen, b.LastSeen, b.Kind, b.Class, clean(b.Text),
+			b.FixedModule, b.FixedVersion, b.RegressedVersion, clean(b.Note)}) // Error tells
+	}
+	cw.Flush()
+	return cw.Error()
 }
 
 // BucketsText writes a table of buckets.

@@ -331,15 +331,12 @@ func (f *batchFile) Write(line []byte) (int, error) {
 	return n, err
 }
 
+// Close closes the file. Nothing waits to be written: Write has told what went wrong.
 func (f *batchFile) Close() error {
-	err := f.w.Flush()
 	if f.file == nil {
-		return err
+		return nil
 	}
-	if cerr := f.file.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return f.file.Close()
 }
 
 var _ io.WriteCloser = (*batchFile)(nil)

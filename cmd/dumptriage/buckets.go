@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,6 +22,7 @@ var (
 	fixedFlag  = &cli.StringFlag{Name: "fixed-in", Usage: "set: the `VERSION` that has it no more, of the process's image, or MODULE=VERSION"}
 	labelsFlag = &cli.StringFlag{Name: "labels", Usage: "tune: lines of a dump's key or path, or a bucket's id, and the fault's name, from `FILE`"}
 	writeFlag  = &cli.BoolFlag{Name: "write", DisableDefaultText: true, Usage: "tune: use the best parameters from now on, and make the clusters anew"}
+	csvFlag    = &cli.BoolFlag{Name: "csv", DisableDefaultText: true, Usage: "list, diff: a table for spreadsheets"}
 	noteFlag   = &cli.StringFlag{Name: "note", Usage: "set: a `TEXT` such as a ticket's number"}
 )
 
@@ -28,13 +30,14 @@ func bucketsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "buckets",
 		Usage:     "list, show and mark the buckets of a database that batch --db fills",
-		ArgsUsage: "list|show ID|set ID|merge FROM INTO|diff OLDER.db|export|tune",
+		ArgsUsage: "list|show ID|set ID|merge FROM INTO|diff OLDER.db|diff DATE|export|tune",
 		UsageText: "dumptriage buckets list|show|set|merge|diff|export|tune --db FILE [flags]",
 		Description: "list shows the buckets, show one of them with its versions and dumps, set marks one as known or\n" +
-			"fixed, merge makes one bucket count as another, diff tells what is new against an older database,\n" +
+			"fixed, merge makes one bucket count as another, diff tells what is new against an older database\n" +
+			"or since a date such as 2024-05-31 (UTC),\n" +
 			"export prints all as JSON lines, and tune finds the parameters of clusters that agree best with\n" +
 			"what people say of dumps. The beginning of an id will do.",
-		Flags:  []cli.Flag{dbFlag, stateFlag, topFlag, fixedFlag, noteFlag, labelsFlag, writeFlag, jsonFlag, quietFlag},
+		Flags:  []cli.Flag{dbFlag, stateFlag, topFlag, fixedFlag, noteFlag, labelsFlag, writeFlag, csvFlag, jsonFlag, quietFlag},
 		Action: runBuckets,
 	}
 }
@@ -110,6 +113,9 @@ func listBuckets(c *cli.Context, s *store.Store, _ []string) error {
 func printBuckets(c *cli.Context, list []report.BucketJSON) error {
 	if c.Bool(jsonFlag.Name) {
 		return report.BucketsJSON(c.App.Writer, list, basicOptions(c))
+	}
+	if c.Bool(csvFlag.Name) {
+		return report.BucketsCSV(c.App.Writer, list, basicOptions(c))
 	}
 	return report.BucketsText(c.App.Writer, list, basicOptions(c))
 }
@@ -220,6 +226,13 @@ func mergeBuckets(c *cli.Context, s *store.Store, args []string) error {
 }
 
 func diffBuckets(c *cli.Context, s *store.Store, args []string) error {
+	if since, err := time.Parse(time.DateOnly, args[0]); err == nil {
+		d, err := fleet.DiffSince(c.Context, s, since)
+		if err != nil {
+			return err
+		}
+		return printBuckets(c, d.List())
+	}
 	older, err := store.OpenExisting(c.Context, args[0])
 	if err != nil {
 		return usagef("%v", err)

@@ -87,6 +87,22 @@ func (s *Store) Buckets(ctx context.Context, state State) ([]Bucket, error) {
 	return all, nil
 }
 
+// CountBefore returns how many of each bucket's dumps were written before a time,
+// merged ones counted where they were merged into. Dumps that do not tell when they
+// were written are taken for old: nothing says that they are new.
+func (s *Store) CountBefore(ctx context.Context, t time.Time) (map[string]int, error) {
+	out := map[string]int{}
+	err := each(ctx, s.db, `SELECT COALESCE(b.merged_into, b.bucket), COUNT(*) FROM dumps d JOIN buckets b ON b.bucket = d.bucket
+		WHERE d.captured IS NULL OR d.captured < $1 GROUP BY 1`, func(r *sql.Rows) error {
+		var id string
+		var n int
+		err := r.Scan(&id, &n)
+		out[id] = n
+		return err
+	}, timeText(t))
+	return out, err
+}
+
 // absorb counts another bucket's dumps as this one's.
 func (b *Bucket) absorb(o *Bucket) {
 	b.Dumps += o.Dumps

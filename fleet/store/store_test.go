@@ -237,6 +237,21 @@ func TestStates(t *testing.T) {
 	}
 }
 
+func TestCountBefore(t *testing.T) {
+	s, _ := create(t)
+	timeless := incident(3, 5)
+	timeless.Captured = time.Time{}
+	add(t, s, incident(1, 1), incident(1, 4), incident(1, 9), incident(2, 3), incident(2, 12), timeless)
+	if err := s.Merge(t.Context(), incident(2, 0).Bucket, incident(1, 0).Bucket); err != nil {
+		t.Fatal(err)
+	}
+	// Days 2, 5, 10; 4, 13: before the fifth are the first and the fourth.
+	got, err := s.CountBefore(t.Context(), time.Date(2023, 5, 5, 0, 0, 0, 0, time.UTC))
+	if err != nil || len(got) != 2 || got[incident(1, 0).Bucket] != 2 || got[timeless.Bucket] != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestGroups(t *testing.T) {
 	group := func(kind, class string) string { return (&Incident{Kind: kind, Class: class}).group() }
 	if group("crash", "AV_READ_NULL") != group("crash", "HEAP_CORRUPTION") || group("crash", "AV_READ") == group("crash", "CPP_EXCEPTION") ||
