@@ -11,6 +11,7 @@ import (
 type Tally struct {
 	Records int
 	Status  map[string]int
+	Failed  []report.BatchFailure // the first of those that gave no answer
 	buckets map[string]*report.BucketRow
 }
 
@@ -21,6 +22,9 @@ func (t *Tally) Add(f *Facts) {
 	}
 	t.Records++
 	t.Status[f.Status]++
+	if f.Status == report.StatusError && len(t.Failed) < report.BatchFailures {
+		t.Failed = append(t.Failed, report.BatchFailure{Path: f.Path, Reason: f.Reason})
+	}
 	if f.Signature.ID == "" {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strings"
 
 	"dumptriage/dump"
 	"dumptriage/triage"
@@ -40,9 +41,15 @@ type BucketRow struct {
 // bucketRows is how many buckets a table shows.
 const bucketRows = 40
 
-// BatchTable writes what a batch came to: its buckets, largest first, and how
-// many records there are of each status.
-func BatchTable(w io.Writer, rows []BucketRow, records int, status map[string]int) error {
+// BatchFailure is a dump that gave no answer, and why.
+type BatchFailure struct{ Path, Reason string }
+
+// BatchFailures is how many of them the table names.
+const BatchFailures = 10
+
+// BatchTable writes what a batch came to: its buckets, largest first, how many
+// records there are of each status, and which dumps failed.
+func BatchTable(w io.Writer, rows []BucketRow, records int, status map[string]int, failed []BatchFailure) error {
 	bw := bufio.NewWriter(w)
 	if len(rows) > 0 {
 		fmt.Fprintf(bw, "%7s  %-16s  %s\n", "dumps", "bucket", "signature")
@@ -54,6 +61,13 @@ func BatchTable(w io.Writer, rows []BucketRow, records int, status map[string]in
 		}
 		fmt.Fprintf(bw, "%7d  %-16s  %s\n", r.Count, clean(r.ID), clean(r.Text))
 	}
-	fmt.Fprintf(bw, "%d dumps in %d buckets: %d OK, %d partial, %d failed\n", records, len(rows), status[StatusOK], status[StatusPartial], status[StatusError])
+	fmt.Fprintf(bw, "%s in %s: %d OK, %d partial, %d failed\n", plural(records, "dump"), plural(len(rows), "bucket"), status[StatusOK], status[StatusPartial], status[StatusError])
+	for _, f := range failed {
+		reason := strings.TrimPrefix(f.Reason, f.Path+": ")
+		fmt.Fprintf(bw, "failed: %s\n", joinWith(": ", clean(f.Path), clean(reason)))
+	}
+	if more := status[StatusError] - len(failed); more > 0 {
+		fmt.Fprintf(bw, "and %d more, whose lines have the status ERROR\n", more)
+	}
 	return bw.Flush()
 }

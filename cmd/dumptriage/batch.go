@@ -165,7 +165,7 @@ func (b *batchRun) table() error {
 		w = b.c.App.Writer
 	}
 	if w != b.c.App.ErrWriter || !b.c.Bool(quietFlag.Name) {
-		if err := report.BatchTable(w, b.tally.Rows(), b.tally.Records, b.tally.Status); err != nil {
+		if err := report.BatchTable(w, b.tally.Rows(), b.tally.Records, b.tally.Status, b.tally.Failed); err != nil {
 			return err
 		}
 	}

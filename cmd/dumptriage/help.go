@@ -18,6 +18,9 @@ var examples = []struct{ command, does string }{
 	{"dumptriage stacks app.dmp app.Kernel.dmp", "both halves of every stack"},
 	{"dumptriage stacks app.dmp --images C_Windows/", "unwind with the images in a folder"},
 	{"dumptriage stacks app.dmp --unique --json", "equal stacks once, for a program to read"},
+	{"dumptriage symbols list app.dmp", "which images and symbols it needs, found and missing"},
+	{"dumptriage compare first.dmp later.dmp", "hung or slow: what moved between two dumps"},
+	{"dumptriage batch /dumps --db buckets.db", "many dumps, counted by what happened"},
 	{"dumptriage info MEMORY.DMP.zst", "what a file is"},
 }
 

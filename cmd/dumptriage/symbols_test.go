@@ -39,7 +39,7 @@ func TestSymbolsFetch(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "store")
 		var stdout, stderr bytes.Buffer
 		status := run([]string{"symbols", "fetch", filepath.Join(fixtures, "crashdemo.dmp"), "--server", s.URL + "/sym", "--to", dir}, &stdout, &stderr)
-		if status != exitPartial || !strings.Contains(stdout.String(), tc.want) || !strings.Contains(stdout.String(), "Tried: "+s.URL+"/sym") {
+		if status != exitPartial || !strings.Contains(stdout.String(), tc.want) || !strings.Contains(stdout.String(), "Tried: "+s.URL+"/sym") || !strings.Contains(stderr.String(), "files are missing still") {
 			t.Errorf("%s: status %d\n%s%s", tc.name, status, stdout.String(), stderr.String())
 		}
 		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(place)))
