@@ -251,11 +251,14 @@ func TestPRCBAddressByItsLists(t *testing.T) {
 
 func TestFaultTrapFrames(t *testing.T) {
 	for name, c := range map[string]struct {
-		code   uint32
-		params [4]uint64
+		code      uint32
+		params    [4]uint64
+		exception bool
 	}{
-		"0x139": {0x139, [4]uint64{3, contextVA, recordVA, 0}},
-		"0x8e":  {0x1000008e, [4]uint64{0xc0000005, faultIP, contextVA, 0}},
+		"0x139": {0x139, [4]uint64{3, contextVA, recordVA, 0}, true},
+		"0x8e":  {0x1000008e, [4]uint64{0xc0000005, faultIP, contextVA, 0}, true},
+		"0x2b":  {0x2b, [4]uint64{contextVA, 0, 0, 0}, false},
+		"0x151": {0x151, [4]uint64{faultIP, contextVA, 0, 0}, false},
 	} {
 		s := system7E()
 		s.header.u32(0x38, c.code)
@@ -280,7 +283,7 @@ func TestFaultTrapFrames(t *testing.T) {
 		if rcx, ok := regs.Get(dump.RCX); !ok || rcx != 0xcccc {
 			t.Errorf("%s: rcx %#x %v", name, rcx, ok)
 		}
-		if e := f.Exception(); e == nil || e.Code != 0xc0000005 || e.Address != faultIP {
+		if e := f.Exception(); (e != nil) != c.exception || e != nil && (e.Code != 0xc0000005 || e.Address != faultIP) {
 			t.Errorf("%s: exception %+v", name, e)
 		}
 		if th := f.Threads()[0]; th.ContextSource != dump.ContextTrapFrame {
@@ -291,6 +294,40 @@ func TestFaultTrapFrames(t *testing.T) {
 		stack.put(int(contextVA-uint64(entrySP)), tf.b)
 		if _, _, ok := openBytes(t, s.bytes()).FaultContext(); ok {
 			t.Errorf("%s: took a user-mode trap frame", name)
+		}
+	}
+}
+
+// The parameter that holds the CONTEXT, as the reference gives it for each code.
+func TestFaultContexts(t *testing.T) {
+	for _, c := range []struct {
+		code    uint32
+		params  [4]uint64
+		context int
+	}{
+		{0x23, [4]uint64{0x1a0042, recordVA, contextVA}, 2},
+		{0x26, [4]uint64{0x1a0042, recordVA, contextVA}, 2},
+		{0x9b, [4]uint64{0x1a0042, recordVA, contextVA}, 2},
+		{0x108, [4]uint64{1, recordVA, contextVA}, 2},
+		{0x10f, [4]uint64{recordVA, contextVA}, 1},
+		{0x12c, [4]uint64{0x1a0042, recordVA, contextVA}, 2},
+		{0x149, [4]uint64{0x42, recordVA, contextVA, faultIP}, 2},
+		{0x18d, [4]uint64{2, faultIP, recordVA, contextVA}, 3},
+	} {
+		s := system7E()
+		s.header.u32(0x38, c.code)
+		for i, p := range c.params {
+			s.header.u64(0x40+8*i, p)
+		}
+		f := openBytes(t, s.bytes())
+		if regs, source, _ := f.FaultContext(); source != dump.ContextParameter || pcsp(&regs) != [2]uint64{faultIP, faultSP} {
+			t.Errorf("%#x: registers from %v: %#x", c.code, source, pcsp(&regs))
+		}
+		if p, found := f.FaultParameter(); p != c.context || !found {
+			t.Errorf("%#x: parameter %d, found %v", c.code, p, found)
+		}
+		if e := f.Exception(); e == nil || e.Code != 0xc0000005 || e.Address != faultIP {
+			t.Errorf("%#x: exception %+v", c.code, e)
 		}
 	}
 }

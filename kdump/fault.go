@@ -21,24 +21,35 @@ var faultRules = [...]faultRule{
 	{code: 0x1e, context: -1, trap: -1, record: -1, number: 0, location: 1},  // KMODE_EXCEPTION_NOT_HANDLED
 	{code: 0x23, context: 2, trap: -1, record: 1, number: -1, location: -1},  // FAT_FILE_SYSTEM
 	{code: 0x24, context: 2, trap: -1, record: 1, number: -1, location: -1},  // NTFS_FILE_SYSTEM
+	{code: 0x26, context: 2, trap: -1, record: 1, number: -1, location: -1},  // CDFS_FILE_SYSTEM
 	{code: 0x27, context: 2, trap: -1, record: 1, number: -1, location: -1},  // RDR_FILE_SYSTEM
+	{code: 0x2b, context: -1, trap: 0, record: -1, number: -1, location: -1}, // PANIC_STACK_SWITCH
 	{code: 0x34, context: 2, trap: -1, record: 1, number: -1, location: -1},  // CACHE_MANAGER
 	{code: 0x3b, context: 2, trap: -1, record: -1, number: 0, location: 1},   // SYSTEM_SERVICE_EXCEPTION
 	{code: 0x50, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_IN_NONPAGED_AREA
 	{code: 0x7e, context: 3, trap: -1, record: 2, number: 0, location: 1},    // SYSTEM_THREAD_EXCEPTION_NOT_HANDLED
 	{code: 0x8e, context: -1, trap: 2, record: -1, number: 0, location: 1},   // KERNEL_MODE_EXCEPTION_NOT_HANDLED
+	{code: 0x9b, context: 2, trap: -1, record: 1, number: -1, location: -1},  // UDFS_FILE_SYSTEM
 	{code: 0xc5, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_EXPOOL
 	{code: 0xcc, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_IN_FREED_SPECIAL_POOL
 	{code: 0xcd, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_BEYOND_END_OF_ALLOCATION
 	{code: 0xce, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS
+	{code: 0xcf, context: -1, trap: -1, record: -1, number: -1, location: 2}, // TERMINAL_SERVER_DRIVER_MADE_INCORRECT_MEMORY_REFERENCE
 	{code: 0xd0, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_MMPOOL
 	{code: 0xd1, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_IRQL_NOT_LESS_OR_EQUAL
 	{code: 0xd3, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_PORTION_MUST_BE_NONPAGED
 	{code: 0xd4, context: -1, trap: -1, record: -1, number: -1, location: 3}, // SYSTEM_SCAN_AT_RAISED_IRQL_CAUGHT_IMPROPER_DRIVER_UNLOAD
 	{code: 0xd5, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_PAGE_FAULT_IN_FREED_SPECIAL_POOL
 	{code: 0xd6, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_PAGE_FAULT_BEYOND_END_OF_ALLOCATION
+	{code: 0xdb, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_SYSPTES
 	{code: 0xfc, context: -1, trap: 2, record: -1, number: -1, location: -1}, // ATTEMPTED_EXECUTE_OF_NOEXECUTE_MEMORY
+	{code: 0x108, context: 2, trap: -1, record: 1, number: -1, location: -1}, // THIRD_PARTY_FILE_SYSTEM_FAILURE
+	{code: 0x10f, context: 1, trap: -1, record: 0, number: -1, location: -1}, // RESOURCE_MANAGER_EXCEPTION_NOT_HANDLED
+	{code: 0x12c, context: 2, trap: -1, record: 1, number: -1, location: -1}, // EXFAT_FILE_SYSTEM
 	{code: 0x139, context: -1, trap: 1, record: 2, number: -1, location: -1}, // KERNEL_SECURITY_CHECK_FAILURE
+	{code: 0x149, context: 2, trap: -1, record: 1, number: -1, location: -1}, // REFS_FILE_SYSTEM
+	{code: 0x151, context: -1, trap: 1, record: -1, number: -1, location: 0}, // UNSUPPORTED_INSTRUCTION_MODE
+	{code: 0x18d, context: 3, trap: -1, record: 2, number: -1, location: -1}, // SECURE_FAULT_UNHANDLED
 }
 
 // fault is what the bugcheck's parameters lead to.

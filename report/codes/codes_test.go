@@ -152,3 +152,39 @@ func TestSecondaryData(t *testing.T) {
 		t.Errorf("the zero GUID is %q", name)
 	}
 }
+
+// What holds of the whole table of bugchecks: values are of parameters that it
+// knows, and a parameter that tells kinds apart has kinds.
+func TestBugCheckTableHolds(t *testing.T) {
+	const documented = 240 // codes with parameters; more are welcome
+	if n := len(bugCheckParams); n < documented {
+		t.Errorf("%d codes have parameters, want %d", n, documented)
+	}
+	named := map[uint32]int{} // bits of the parameters that have values
+	for key, v := range bugCheckValues {
+		if name, _, _ := BugCheck(key.code); name == "" {
+			t.Errorf("%#x has values and no name", key.code)
+		}
+		if v.Text == "" {
+			t.Errorf("%#x, parameter %d: %#x means nothing", key.code, key.param+1, key.value)
+		}
+		p := bugCheckParams[key.code][key.param]
+		if p == (Param{}) {
+			t.Errorf("%#x: parameter %d has values and no meaning", key.code, key.param+1)
+		}
+		named[key.code] |= 1 << key.param
+	}
+	for code, params := range bugCheckParams {
+		for i, p := range params {
+			if (p.Kind == KindSub || p.Kind == KindValue) && named[code]&(1<<i) == 0 {
+				t.Errorf("%#x: parameter %d is of kind %q, and none of its values is known", code, i+1, p.Kind)
+			}
+			if p.Meaning == "reserved" && p.Kind != KindNumber {
+				t.Errorf("%#x: parameter %d is reserved, of kind %q", code, i+1, p.Kind)
+			}
+		}
+	}
+	if n := len(bugCheckUnverified); n > 1 {
+		t.Errorf("%d codes were not checked against their pages", n)
+	}
+}

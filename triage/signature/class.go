@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dumptriage/dump"
+	"dumptriage/report/codes"
 	"dumptriage/triage"
 	"dumptriage/triage/rules"
 )
@@ -68,13 +69,31 @@ func classOf(inc *triage.Incident) (Kind, string) {
 	switch {
 	case inc.Crash != nil:
 		return KindCrash, exceptionClass(&inc.Crash.Exception, inc.System.Arch)
-	case inc.BugCheck == nil, inc.BugCheck.Live && inc.Pairing != nil:
+	case inc.BugCheck == nil, inc.LiveCompanion():
 		return KindSnapshot, classSnapshot // a kernel dump beside a user dump changes no name
-	case inc.BugCheck.Live:
-		// What a live dump was asked for says nothing of its threads.
-		return KindSnapshot, fmt.Sprintf("LIVE_0x%X", inc.BugCheck.Code)
 	}
-	return KindBugCheck, fmt.Sprintf("BUGCHECK_0x%X", inc.BugCheck.Code)
+	code := inc.BugCheck.Code
+	if !inc.BugCheck.Live && !liveCode(code) {
+		return KindBugCheck, fmt.Sprintf("BUGCHECK_0x%X", code)
+	}
+	kind := KindSnapshot
+	if liveCode(code) && !ofPrograms[code] {
+		kind = KindLiveDump
+	}
+	return kind, fmt.Sprintf("LIVE_0x%X", code)
+}
+
+// liveCode reports whether a code is used for live dumps only.
+func liveCode(code uint32) bool {
+	_, _, live := codes.BugCheck(code)
+	return live
+}
+
+// ofPrograms are the codes of live dumps that say nothing of the kernel: what they
+// were asked for is in the programs' threads.
+var ofPrograms = map[uint32]bool{
+	0x161: true, // LIVE_SYSTEM_DUMP
+	0x1f5: true, // APPLICATION_HANG_KERNEL_LIVEDUMP
 }
 
 func exceptionClass(e *dump.Exception, arch dump.Arch) string {

@@ -36,6 +36,7 @@ type Kind string
 const (
 	KindCrash    Kind = "crash"    // the thread of a user dump's exception
 	KindBugCheck Kind = "bugcheck" // the thread of a kernel dump's bugcheck
+	KindLiveDump Kind = "live"     // the thread in which a part of the kernel took a live dump
 	KindHang     Kind = "hang"     // a chain of waiting threads
 	KindSnapshot Kind = "snapshot" // nothing happened that the dump knows of: its first thread
 )
@@ -113,9 +114,10 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 		return nil
 	}
 	s := &Signature{Kind: kind, Class: class, Thread: t}
+	kernel := kind == KindBugCheck || kind == KindLiveDump
 	var st *stack
 	if t >= 0 {
-		st = newStack(inc, t, kind == KindBugCheck)
+		st = newStack(inc, t, kernel)
 	} else {
 		st = &stack{}
 	}
@@ -123,7 +125,7 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 	s.Frames, s.Stack, s.Steps = st.parts(), st.exact(), st.steps
 	s.RTLSum, s.CRC32 = AddressHashes(st.addresses)
 	app := st.application(r)
-	if kind == KindBugCheck {
+	if kernel {
 		s.Frames = withBlame(s.Frames, inc.BugCheck)
 	} else {
 		s.Frames = withProcess(s.Frames, st, processName(inc))

@@ -99,6 +99,44 @@ func TestBugCheck(t *testing.T) {
 	}
 }
 
+// A live dump never reads like a system that stopped, whether its layout tells or
+// only its code. What a watchdog of the kernel found is named by the kernel's stack,
+// what somebody asked for by the program's.
+func TestLiveDump(t *testing.T) {
+	const hung = "nt!DbgkWerCaptureLiveKernelDump+10\nwatchdog!WdDbgReportRecreate\ndxgkrnl!TdrUpdateDbgReport\ndxgmms2!VidSchiReportHwHang\nnt!PspSystemThreadStartup"
+	for _, x := range []struct {
+		code   uint32
+		layout bool
+		want   string
+	}{
+		{0x141, false, "LIVE_0x141 | dxgkrnl!TdrUpdateDbgReport | dxgmms2!VidSchiReportHwHang"},
+		{0x141, true, "LIVE_0x141 | dxgkrnl!TdrUpdateDbgReport | dxgmms2!VidSchiReportHwHang"},
+		{0x117, false, "LIVE_0x117 | dxgkrnl!TdrUpdateDbgReport | dxgmms2!VidSchiReportHwHang"},
+		{0x1a8, false, "LIVE_0x1A8 | dxgkrnl!TdrUpdateDbgReport | dxgmms2!VidSchiReportHwHang"},
+		{0x161, false, "LIVE_0x161 | app!main"},
+		{0x161, true, "LIVE_0x161 | app!main"},
+		{0x1f5, false, "LIVE_0x1F5 | app!main"},
+		{0x116, false, "BUGCHECK_0x116 | dxgkrnl!TdrUpdateDbgReport | dxgmms2!VidSchiReportHwHang"}, // the neighbour that stops the system
+	} {
+		s := newScene(0xfffff80000000000)
+		inc := s.snapshot()
+		inc.Crashing = 0
+		inc.Threads = []triage.Thread{{Kernel: s.half(hung), User: s.half("app!main")}}
+		inc.BugCheck = &triage.BugCheck{BugCheck: dump.BugCheck{Code: x.code}, Live: x.layout}
+		if x.layout {
+			inc.Crashing = -1
+		}
+		// Threads that wait do not take the name of what a watchdog found.
+		opt := Options{}
+		if x.code == 0x141 {
+			opt.Hang = &Hang{Class: "deadlock", Threads: []int{0}}
+		}
+		if got := Of(inc, opt).Text; got != x.want {
+			t.Errorf("%#x, layout %v: %s, want %s", x.code, x.layout, got, x.want)
+		}
+	}
+}
+
 // One program at 14 bases, and a stack with other addresses in it.
 func TestIdsDoNotDependOnAddresses(t *testing.T) {
 	const lines = "ntdll!RtlpAllocateHeap+8\napp!grow+44\napp+1234\njit\napp!main+%x"

@@ -1,14 +1,19 @@
 package verdict
 
 import (
+	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
+	"dumptriage/fixtures"
 	"dumptriage/internal/corpus"
+	"dumptriage/internal/input"
 	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
 	"dumptriage/triage/hang"
+	"dumptriage/triage/signature"
 )
 
 // What the judges of crash and hang tell the signature.
@@ -48,5 +53,28 @@ func TestSignatureOfDeadlock(t *testing.T) {
 	const want = "HANG_DEADLOCK | ntdll!RtlEnterCriticalSection | t64-clang-o1!thrA | waits for | ntdll!RtlEnterCriticalSection | t64-clang-o1!thrB"
 	if got := Of(inc, Options{}).Signature.Text; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A live dump that its code alone tells is named by the kernel's stack, as what it is.
+func TestSignatureOfLiveDump(t *testing.T) {
+	d := fixtures.BugCheckScenes()["video_live"] // 0x141, in the layout of a bugcheck
+	f, err := input.New(bytes.NewReader(d.Dump), int64(len(d.Dump)), "video_live.dmp", input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := triage.OpenInput(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	inc, err := triage.Analyze(nil, k, "", triage.Options{NotBeside: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inc.Close()
+	v := Of(inc, Options{})
+	if v.Kind != KindLiveDump || !strings.HasPrefix(v.Signature.Text, "LIVE_0x141 | ") || v.Signature.Kind != signature.KindLiveDump {
+		t.Errorf("%s, signature %+v", v.Kind, v.Signature)
 	}
 }
