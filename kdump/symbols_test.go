@@ -2,6 +2,7 @@ package kdump
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -125,4 +126,38 @@ func TestSymbolsWithoutTypes(t *testing.T) {
 		t.Errorf("data block by %q, offsets by %q", f.KDBGFound(), f.Layout())
 	}
 	checkMachineProcesses(t, "stripped", f, m, true)
+}
+
+// liar is debug information that says anything.
+type liar struct{ r *rand.Rand }
+
+func (l liar) Size(string) (int, bool) {
+	return []int{-1, 0, 8, 0x900, 0xa40, 0x4000, 1 << 40}[l.r.IntN(7)], l.r.IntN(8) > 0
+}
+
+func (l liar) Field(string, string) (int, bool) {
+	return []int{-8, 0, l.r.IntN(0x1000), l.r.IntN(0x1000) &^ 7, 0x7fffffff, -1 << 63}[l.r.IntN(6)], l.r.IntN(8) > 0
+}
+func (l liar) Symbol(string) (uint32, bool) { return l.r.Uint32(), l.r.IntN(4) > 0 }
+
+// TestLyingSymbols: whatever symbols say, dumps with and without a data block are
+// read without a panic and in bounded time, and with one its processes are found.
+func TestLyingSymbols(t *testing.T) {
+	odd, known := machine.Build(machine.WindowsOdd), machine.Build(machine.Windows22H2)
+	without, with := odd.Dump(machine.BitmapKernel), known.Dump(machine.BitmapKernel)
+	for seed := range uint64(60) {
+		for _, b := range [][]byte{without, with} {
+			f := openWith(t, b, liar{rand.New(rand.NewPCG(seed, 1))})
+			f.Threads()
+			f.Modules()
+			f.CPUs()
+			f.Process()
+			for i := range f.Processes() {
+				f.View(&f.Processes()[i]).Modules()
+			}
+			if n := len(f.Processes()); &b[0] == &with[0] && n < len(known.Processes) {
+				t.Errorf("seed %d: %d processes", seed, n)
+			}
+		}
+	}
 }
