@@ -103,11 +103,11 @@ func (f *File) handle(object uint64, access, id uint32) dump.Handle {
 	switch o.typ {
 	case "Process":
 		if p := f.processRef(object); p != nil {
-			h.Name = fmt.Sprintf("%d %s", p.PID, p.Process)
+			h.Name = fmt.Sprintf("%d (%#x) %s", p.PID, p.PID, p.Process)
 		}
 	case "Thread":
 		if t := f.threadRef(object); t != nil {
-			h.Name = fmt.Sprintf("%d.%d %s", t.PID, t.TID, t.Process)
+			h.Name = fmt.Sprintf("%x.%x %s", t.PID, t.TID, t.Process) // as stacks writes it
 		}
 	case "File":
 		h.Name = f.fileName(object)

@@ -81,8 +81,8 @@ func completionRequest(args []string) ([]string, bool) {
 	return words, true
 }
 
-// complete lists what may stand for the last word: verbs, then flags of the
-// verb and the values of --color. Nothing is printed where a file name belongs, and the shell completes
+// complete lists what may stand for the last word: verbs, then what buckets and
+// symbols do, flags of the verb and the values of --color. Nothing is printed where a file name belongs, and the shell completes
 // that itself.
 func complete(app *cli.App, words []string, w io.Writer) {
 	last := ""
@@ -107,6 +107,12 @@ func complete(app *cli.App, words []string, w io.Writer) {
 		for shell := range completionScripts {
 			out = append(out, shell)
 		}
+	case verb == "buckets" && words[len(words)-2] == verb && !strings.HasPrefix(last, "-"):
+		for action := range bucketActions {
+			out = append(out, action)
+		}
+	case verb == "symbols" && words[len(words)-2] == verb && !strings.HasPrefix(last, "-"):
+		out = []string{"fetch", "list", "types"}
 	case flagOfLast(words) == "--"+colorFlag.Name:
 		out = []string{"always", "auto", "never"}
 		if before, _, ok := strings.Cut(last, "="); ok && before != "" {
@@ -119,8 +125,10 @@ func complete(app *cli.App, words []string, w io.Writer) {
 	case verb == "":
 		out = []string{"--help", "--version"}
 	case strings.HasPrefix(last, "-"):
-		for _, f := range app.Command(verb).Flags {
-			out = append(out, "--"+f.Names()[0])
+		for _, name := range flagNames(app.Command(verb)) {
+			if len(name) > 1 {
+				out = append(out, "--"+name)
+			}
 		}
 		out = append(out, "--help")
 	}

@@ -35,6 +35,9 @@ func memoryCommand() *cli.Command {
 			if c.IsSet(vaFlag.Name) || c.IsSet(paFlag.Name) {
 				return showMemory(c, d, l)
 			}
+			if c.IsSet(lengthFlag.Name) {
+				return usagef("--length belongs to --va ADDRESS or --pa ADDRESS")
+			}
 			l.Regions = d.Regions()
 			if m, ok := d.Memory().(interface{ Ranges() []dump.Range }); ok {
 				l.Ranges = m.Ranges()

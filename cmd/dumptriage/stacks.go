@@ -89,7 +89,7 @@ func analyze(c *cli.Context, more ...func(*triage.Options)) (inc *triage.Inciden
 		in.Close()
 		return nil, opt, nil, err
 	}
-	opt.Verdict = verdict.Of(inc, verdict.Options{Rules: rules, OneThread: topt.Thread != nil})
+	opt.Verdict = verdict.Of(inc, verdict.Options{Rules: rules, OneThread: topt.Thread != nil, OneProcess: topt.Process != ""})
 	return inc, opt, func() { inc.Close(); in.Close() }, nil
 }
 

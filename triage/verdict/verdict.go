@@ -45,6 +45,9 @@ type Options struct {
 	// what the threads do to each other, and the incident has a name only if the
 	// thread is the one that it happened on.
 	OneThread bool
+	// OneProcess says that a process was chosen: a bugcheck has a name only if the
+	// thread that it happened on is among the threads.
+	OneProcess bool
 }
 
 // Rules are the rules of every judge, ready for use.
@@ -115,6 +118,9 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 	}
 	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang), BugCheck: bugcheck.Of(inc, r.bugcheck), OneThread: opt.OneThread}
 	v.Kind = v.kind(inc)
+	if opt.OneProcess && v.Kind == KindBugCheck && inc.Crashing < 0 {
+		return v
+	}
 	if !opt.OneThread || v.Kind != KindSnapshot && v.Kind != KindLiveDump && inc.Crashing >= 0 {
 		v.Signature = signature.Of(inc, v.named(inc, r))
 	}

@@ -70,6 +70,12 @@ func TestSignatureIsOfTheKind(t *testing.T) {
 		if v.Kind != c.kind || v.Signature == nil || v.Signature.Text != c.text {
 			t.Errorf("%s: %s, %+v, want %s, %s", what, v.Kind, v.Signature, c.kind, c.text)
 		}
+		// Of another process than the one that it happened in a bugcheck has no name.
+		other := c.inc
+		other.Crashing = -1
+		if v := Of(&other, Options{OneProcess: true}); (v.Signature == nil) != (v.Kind == KindBugCheck) {
+			t.Errorf("%s, another process: %s, %+v", what, v.Kind, v.Signature)
+		}
 		// Of one thread alone nothing is said of the process.
 		if one := Of(&c.inc, Options{OneThread: true}); one.Kind == KindHang || one.Signature != nil && one.Signature.Kind == "hang" {
 			t.Errorf("%s, one thread: %s, %+v", what, one.Kind, one.Signature)
