@@ -3,7 +3,6 @@ package fleet
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
+	"dumptriage/internal/textfile"
 	"dumptriage/triage"
 )
 
@@ -131,7 +130,7 @@ func (l *lister) folder(dir string) error {
 const maxLine = 64 << 10
 
 func (l *lister) list(r io.Reader, name string) error {
-	sc := bufio.NewScanner(asUTF8(r))
+	sc := bufio.NewScanner(textfile.UTF8(r))
 	sc.Buffer(nil, maxLine)
 	for sc.Scan() {
 		if line := strings.TrimSpace(sc.Text()); line != "" && line[0] != '#' {
@@ -162,66 +161,11 @@ func isList(path string) bool {
 			return false
 		}
 	}
-	text, err := io.ReadAll(asUTF8(bytes.NewReader(head)))
+	text, err := io.ReadAll(textfile.UTF8(bytes.NewReader(head)))
 	for i := 1; n == cap(head) && i < utf8.UTFMax && !utf8.Valid(text) && len(text) > 0; i++ {
 		text = text[:len(text)-1] // the last character may be cut in two
 	}
 	return err == nil && len(text) > 0 && utf8.Valid(text) && !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' })
-}
-
-// asUTF8 takes a byte order mark off a text, and makes UTF-8 of UTF-16, which
-// PowerShell writes.
-func asUTF8(r io.Reader) io.Reader {
-	br := bufio.NewReader(r)
-	mark, _ := br.Peek(3)
-	switch {
-	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):
-		_, _ = br.Discard(3)
-	case bytes.HasPrefix(mark, []byte("\xff\xfe")):
-		return &utf16Reader{r: br, order: binary.LittleEndian}
-	case bytes.HasPrefix(mark, []byte("\xfe\xff")):
-		return &utf16Reader{r: br, order: binary.BigEndian}
-	}
-	return br
-}
-
-// utf16Reader makes UTF-8 of UTF-16. An odd byte at the end is dropped.
-type utf16Reader struct {
-	r     *bufio.Reader
-	order binary.ByteOrder
-	begun bool
-	ready []byte
-}
-
-func (u *utf16Reader) unit() (rune, error) {
-	var b [2]byte
-	if _, err := io.ReadFull(u.r, b[:]); err != nil {
-		return 0, io.EOF
-	}
-	return rune(u.order.Uint16(b[:])), nil
-}
-
-func (u *utf16Reader) Read(p []byte) (int, error) {
-	for len(u.ready) == 0 {
-		c, err := u.unit()
-		if err != nil {
-			return 0, err
-		}
-		if utf16.IsSurrogate(c) {
-			low, err := u.unit()
-			if err != nil {
-				low = 0
-			}
-			c = utf16.DecodeRune(c, low)
-		}
-		if u.begun || c != '\ufeff' { // the mark itself is not part of the text
-			u.ready = utf8.AppendRune(nil, c)
-		}
-		u.begun = true
-	}
-	n := copy(p, u.ready)
-	u.ready = u.ready[n:]
-	return n, nil
 }
 
 // pairUp makes one job of a user dump and the kernel dump beside it.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bufio"
+	"fmt"
+	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/internal/textfile"
 	"dumptriage/report"
 	"dumptriage/triage/verdict"
 )
@@ -50,15 +53,32 @@ func runTriage(c *cli.Context) error {
 	return finish(c, w, err, inc.Errors, status)
 }
 
+// maxRules is the size of a file of rules, far more than people write.
+const maxRules = 4 << 20
+
+// readRules reads a file of rules, which a pipe may be.
+func readRules(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(textfile.UTF8(f), maxRules+1))
+	if err == nil && len(text) > maxRules {
+		err = fmt.Errorf("%s has more than %d MB, which no rules have", name, maxRules>>20)
+	}
+	return string(text), err
+}
+
 // ruleFiles reads the files of --rules; nil when there are none.
 func ruleFiles(c *cli.Context) (*verdict.Rules, error) {
 	var files []verdict.RuleFile
 	for _, name := range c.StringSlice(rulesFlag.Name) {
-		text, err := os.ReadFile(name)
+		text, err := readRules(name)
 		if err != nil {
 			return nil, usagef("--rules: %v", err)
 		}
-		files = append(files, verdict.RuleFile{Name: name, Text: string(text)})
+		files = append(files, verdict.RuleFile{Name: name, Text: text})
 	}
 	r, err := verdict.NewRules(files...)
 	if err != nil {

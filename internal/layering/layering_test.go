@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"internal/cursor":        {"dump"},
 	"internal/threadcontext": {"dump", "internal/cursor"},
 	"internal/cab":           {"dump", "internal/cursor"},
+	"internal/textfile":      {},
 	"internal/input":         {"dump", "internal/cursor", "internal/cab"},
 	"minidump":               {"dump", "internal/cursor", "internal/threadcontext"},
 	"kdump":                  {"dump", "internal/cursor", "internal/threadcontext"},
@@ -43,7 +44,7 @@ var allowed = map[string][]string{
 	"triage/signature": {"dump", "triage", "triage/rules", "symbols", "unwind", "pdata", "internal/cursor", "report/codes"},
 	"triage/verdict":   {"dump", "triage", "triage/rules", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature"},
 	// Many dumps: the queue and its workers, the bucket store, likeness of stacks.
-	"fleet":         {"dump", "triage", "triage/verdict", "triage/signature", "report", "report/redact", "fleet/store", "fleet/similar"},
+	"fleet":         {"dump", "internal/textfile", "triage", "triage/verdict", "triage/signature", "report", "report/redact", "fleet/store", "fleet/similar"},
 	"fleet/store":   {"fleet/similar"},
 	"fleet/similar": {"triage/signature"},
 	// A small dump that unwinds the same and holds nothing else.
@@ -53,7 +54,7 @@ var allowed = map[string][]string{
 	"report/redact":     {}, // what tells of people and machines
 	"fixtures":          {},
 	"fixtures/machine":  {"fixtures"},
-	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "report/redact", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input"},
+	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "report/redact", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input", "internal/textfile"},
 	"internal/layering": {},
 	// For tests and measurements; nothing of the product imports them.
 	"unwind/oracle":                   {"dump", "pdata", "unwind", "internal/cursor"},

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Rule is one line of a file.
@@ -66,6 +67,9 @@ func Parse(name, text string, opt ParseOptions) ([]Rule, error) {
 		fail := func(format string, args ...any) error {
 			return &Error{File: name, Line: line, Msg: fmt.Sprintf(format, args...)}
 		}
+		if !utf8.ValidString(s) {
+			return nil, fail("%s is not UTF-8", quote(s))
+		}
 		if s[0] == '[' {
 			inner, ok := strings.CutSuffix(s[1:], "]")
 			section = strings.TrimSpace(inner)
@@ -73,7 +77,7 @@ func Parse(name, text string, opt ParseOptions) ([]Rule, error) {
 				return nil, fail("a section is written [name]")
 			}
 			if opt.Sections != nil && !slices.Contains(opt.Sections, section) {
-				return nil, fail("no section %q; there are %s", section, strings.Join(opt.Sections, ", "))
+				return nil, fail("no section %s; there are %s", quote(section), list(opt.Sections))
 			}
 			continue
 		}
@@ -91,26 +95,28 @@ func Parse(name, text string, opt ParseOptions) ([]Rule, error) {
 
 func parseRule(r *Rule, s string, keys []string) error {
 	pattern, rest := cutWord(s)
-	r.Pattern = NewPattern(pattern)
+	if r.Pattern = NewPattern(pattern); r.Pattern.function == "" {
+		return fmt.Errorf("%s names no function", quote(pattern))
+	}
 	for rest != "" && rest[0] != '#' {
 		var word string
 		word, rest = cutWord(rest)
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" {
-			return fmt.Errorf("%q is not key=value", word)
+			return fmt.Errorf("%s is not key=value", quote(word))
 		}
 		if keys != nil && !slices.Contains(keys, key) {
-			return fmt.Errorf("no key %q; there are %s", key, strings.Join(keys, ", "))
+			return fmt.Errorf("no key %s; there are %s", quote(key), list(keys))
 		}
 		if strings.HasPrefix(value, `"`) {
 			text, err := strconv.Unquote(value)
 			if err != nil {
-				return fmt.Errorf("%s is not a quoted text", value)
+				return fmt.Errorf("%s is not a quoted text", quote(value))
 			}
 			value = text
 		}
 		if _, twice := r.Attrs[key]; twice {
-			return fmt.Errorf("key %q is given twice", key)
+			return fmt.Errorf("key %s is given twice", quote(key))
 		}
 		if r.Attrs == nil {
 			r.Attrs = map[string]string{}
@@ -118,6 +124,26 @@ func parseRule(r *Rule, s string, keys []string) error {
 		r.Attrs[key] = value
 	}
 	return nil
+}
+
+// quote is a part of a file in a message, of a long one the begin.
+func quote(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(s[:most]) + "..."
+}
+
+// list is what there is, each once: judges share names.
+func list(names []string) string {
+	var out []string
+	for _, name := range names {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // cutWord splits s at the first space that is in no quotes.

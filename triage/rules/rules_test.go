@@ -42,7 +42,10 @@ func TestParseErrorsSayTheLine(t *testing.T) {
 		"[a]\nm!f x=1\n":      `f:2: no key "x"; there are k`,
 		"[a]\nm!f k=1 k=2\n":  `f:2: key "k" is given twice`,
 		"[a]\nm!f k\n":        `f:2: "k" is not key=value`,
-		"[a]\n\nm!f k=\"un\n": `f:3: "un is not a quoted text`,
+		"[a]\n\nm!f k=\"un\n": `f:3: "\"un" is not a quoted text`,
+		"[a]\ncr\xe9me!f\n":   `f:2: "cr\xe9me!f" is not UTF-8`,
+		"[a]\nm!\n":           `f:2: "m!" names no function`,
+		"[a]\nf " + strings.Repeat("x", 1<<20) + "\n": `f:2: "` + strings.Repeat("x", 60) + `"... is not key=value`,
 	} {
 		_, err := Parse("f", text, opt)
 		var e *Error
