@@ -74,10 +74,10 @@ func (a *analysis) waitFrames(h *triage.Half) (out []match, caller int) {
 		if f.Capture {
 			continue
 		}
-		module, function := nameOf(f)
-		if r := a.rules.wait.Find(module, function); r != nil {
+		hits := a.hits(f)
+		if r := hits.wait; r != nil {
 			out = append(out, match{i, r, a.rules.params[r]})
-		} else if a.rules.plumbing.Find(module, function) == nil {
+		} else if hits.plumbing == nil {
 			return out, i
 		}
 	}
@@ -106,6 +106,23 @@ func plain(h *triage.Half, kernel bool) (Class, int) {
 // systemCall reports whether a function's name is that of a system call's stub.
 func systemCall(function string) bool {
 	return len(function) > 2 && strings.HasPrefix(function, "Nt") && function[2] >= 'A' && function[2] <= 'Z'
+}
+
+// ruleHits are the rules that match a frame, each nil when none does.
+type ruleHits struct{ wait, plumbing, role, hold *rules.Rule }
+
+// hits finds them, once for each name: a process has more frames than functions,
+// and users may have many rules.
+func (a *analysis) hits(f *triage.Frame) *ruleHits {
+	module, function := nameOf(f)
+	k := [2]string{module, function}
+	h := a.found[k]
+	if h == nil {
+		r := a.rules
+		h = &ruleHits{r.wait.Find(module, function), r.plumbing.Find(module, function), r.role.Find(module, function), r.hold.Find(module, function)}
+		a.found[k] = h
+	}
+	return h
 }
 
 // nameOf is a frame's module and function as rules compare them: system calls
@@ -138,12 +155,12 @@ func (a *analysis) marks(w *Wait, t *triage.Thread) {
 		if f.Trust == unwind.TrustScan {
 			continue
 		}
-		module, function := nameOf(f)
-		if r := a.rules.role.Find(module, function); r != nil {
+		hits := a.hits(f)
+		if r := hits.role; r != nil {
 			w.Roles = addNew(w.Roles, r.Attrs["role"])
 		}
 		// A thread that waits for what the frame would give it has it not yet.
-		if r := a.rules.hold.Find(module, function); r != nil && (i > w.Frame || w.Kernel || Class(r.Attrs["lock"]) != w.Class) {
+		if r := hits.hold; r != nil && (i > w.Frame || w.Kernel || Class(r.Attrs["lock"]) != w.Class) {
 			w.Holds = addNew(w.Holds, Kind(r.Attrs["lock"]))
 		}
 	}

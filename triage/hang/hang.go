@@ -13,7 +13,8 @@ type analysis struct {
 	handles map[uint64]*dump.Handle
 	byID    map[uint32]int // index in inc.Threads
 
-	byETHREAD map[uint64]int // the same
+	byETHREAD map[uint64]int          // the same
+	found     map[[2]string]*ruleHits // by module and function
 	sites     map[uint64]*callSite
 	kept      int // instructions in sites
 	waits     []Wait
@@ -49,7 +50,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	if r == nil {
 		r, _ = NewRules(nil)
 	}
-	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, work: maxWork, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}, byETHREAD: map[uint64]int{}}
+	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, work: maxWork, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}, byETHREAD: map[uint64]int{}, found: map[[2]string]*ruleHits{}}
 	if a.space == nil {
 		a.space = inc.KernelSpace
 	}
