@@ -3,6 +3,7 @@ package scrub
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"dumptriage/dump"
@@ -49,7 +50,8 @@ func (s *scrubber) findAreas() {
 				lo, hi = min(lo, f.SP), max(hi, f.SP)
 			}
 			if lo < t.StackLimit || hi > t.StackBase {
-				s.addArea(lo-min(lo, reachBelow), hi+reachAbove, h.Registers.Arch, i)
+				above := hi + min(reachAbove, math.MaxUint64-hi)
+				s.addArea(lo-min(lo, reachBelow), above, h.Registers.Arch, i)
 			}
 		}
 	}

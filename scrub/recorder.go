@@ -1,6 +1,9 @@
 package scrub
 
 import (
+	"cmp"
+	"slices"
+
 	"dumptriage/dump"
 	"dumptriage/minidump"
 )
@@ -21,7 +24,7 @@ type recorder struct {
 	mem  dump.Memory
 	used map[uint64]*pageUse // by page number
 	// records are what was read at once and is larger than a few words, such as saved
-	// registers.
+	// registers; ascending when frozen.
 	records []span
 
 	frozen bool // what is used is not counted any more
@@ -60,6 +63,13 @@ func (r *recorder) Used(va uint64, n int) {
 		page.mark(off, k)
 		va, n = va+uint64(k), n-k
 	}
+}
+
+// freeze ends the recording; records are then ascending.
+func (r *recorder) freeze() {
+	r.frozen = true
+	slices.SortFunc(r.records, func(a, b span) int { return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi)) })
+	r.records = slices.Compact(r.records)
 }
 
 // mark sets n bits from bit off on.

@@ -18,6 +18,7 @@ package scrub
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"dumptriage/dump"
@@ -109,7 +110,7 @@ func Dump(in *triage.Dump, opt Options) (*Result, error) {
 	s.levels, s.steps = make([]Level, len(s.inc.Threads)), make([][]span, len(s.inc.Threads))
 	s.keepThreadBlocks()
 	s.findAreas()
-	s.rec.frozen = true // what is asked from now on nobody needs for a stack
+	s.rec.freeze() // what is asked from now on nobody needs for a stack
 	return s.settle()
 }
 
@@ -148,6 +149,10 @@ func (s *scrubber) settle() (*Result, error) {
 	}
 }
 
+// maxOwnRecords bounds the records of one thread: a hostile dump has stacks that all
+// lie on each other, and a record belongs to each.
+const maxOwnRecords = 64
+
 // maxSteps bounds the frames of a thread for which what was looked at is kept, and with
 // it how often the new dump is walked.
 const maxSteps = 24
@@ -180,10 +185,15 @@ func (s *scrubber) loosen(differs []mismatch) bool {
 // registers that WoW64 saves there; false when that was done or there is nothing.
 func (s *scrubber) addRecords(thread int) bool {
 	before := len(s.steps[thread])
-	for _, p := range s.rec.records {
-		inside := func(a area) bool { return p.lo >= a.lo && p.hi <= a.hi }
-		if slices.ContainsFunc(s.stacks[thread], inside) && !slices.Contains(s.steps[thread], p) {
-			s.steps[thread] = append(s.steps[thread], p)
+	for _, a := range s.stacks[thread] {
+		from, _ := slices.BinarySearchFunc(s.rec.records, a.lo, func(p span, lo uint64) int { return cmp.Compare(p.lo, lo) })
+		for _, p := range s.rec.records[from:] {
+			if p.lo >= a.hi || len(s.steps[thread]) >= maxSteps+maxOwnRecords {
+				break
+			}
+			if p.hi <= a.hi && !slices.Contains(s.steps[thread], p) {
+				s.steps[thread] = append(s.steps[thread], p)
+			}
 		}
 	}
 	return len(s.steps[thread]) > before

@@ -240,3 +240,37 @@ func TestCrowds(t *testing.T) {
 		})
 	}
 }
+
+// TestScrubAtTheTop puts a stack that lies in no thread's bounds at the end of the
+// address space, where sums overflow: its words go all the same.
+func TestScrubAtTheTop(t *testing.T) {
+	const va, contextSize, secret = ^uint64(0) - 0xfff, 0x4d0, "SECRET!!"
+	h := &hostile{}
+	h.add(7, system)
+	h.add(4, modules)
+	h.add(3, func(at uint32) []byte {
+		b := slices.Concat(u32s(1, 4, 0, 0, 0), u64s(0, 0x5000), u32s(0x10, at+52+contextSize, contextSize, at+52))
+		c := make([]byte, contextSize)
+		le.PutUint32(c[0x30:], 0x10000b) // ContextFlags: control, integer, floating point
+		le.PutUint64(c[0x98:], va)
+		le.PutUint64(c[0xf8:], hostileCode)
+		b = append(b, c...)
+		for range 0x1000 / 32 {
+			b = append(slices.Concat(b, []byte(secret), u64s(hostileCode+1)), secret+secret...)
+		}
+		return b
+	})
+	h.add(5, func(at uint32) []byte { return slices.Concat(u32s(1), u64s(va), u32s(0x1000, at-0x1000)) })
+	a := newAttack(t)
+	in, out := a.write(t, "top.dmp", h.bytes()), a.path("out.dmp")
+	if status, _ := a.verb(t, 0x1000, "scrub", in, out); status != 0 {
+		t.Fatalf("exit %d", status)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(b, u64s(hostileCode+1)) || bytes.Contains(b, []byte(secret)) {
+		t.Error("the frames are gone, or words that are none of them are there")
+	}
+}
