@@ -63,7 +63,7 @@ func (f *File) useSymbols(find func(nt *dump.Module) Symbols) {
 	}
 	if s := find(nt); s != nil {
 		f.sym = readSymbols(s, f.hdr.ptr)
-		f.sym.place(s, nt.Base)
+		f.sym.src = s
 	}
 }
 
@@ -71,7 +71,8 @@ func (f *File) useSymbols(find func(nt *dump.Module) Symbols) {
 type kernelSymbols struct {
 	typeRows
 	known   map[string]bool   // structures whose layout is
-	address map[string]uint64 // of globals
+	address map[string]uint64 // of globals, once they were asked for
+	src     Symbols           // while the dump is opened
 }
 
 // globals are the variables and functions that are asked for.
@@ -80,10 +81,12 @@ var globals = []string{
 	"ObpTypeObjectType", "KeTimeIncrement", "MmUnloadedDrivers", "KiProcessorBlock", "NtBuildLab",
 }
 
-func (s *kernelSymbols) place(src Symbols, base uint64) {
+// place asks for the addresses of globals, for which all public symbols are read:
+// only where the data block is not at the header's address.
+func (s *kernelSymbols) place(base uint64) {
 	s.address = map[string]uint64{}
 	for _, name := range globals {
-		if rva, ok := src.Symbol(name); ok && rva != 0 && rva < maxKernelImage {
+		if rva, ok := s.src.Symbol(name); ok && rva != 0 && rva < maxKernelImage {
 			s.address[name] = base + uint64(rva)
 		}
 	}
@@ -91,7 +94,10 @@ func (s *kernelSymbols) place(src Symbols, base uint64) {
 
 // symbolKDBG reads the kernel's data block where the symbols say that it is.
 func (f *File) symbolKDBG() bool {
-	if f.sym == nil || f.sym.address["KdDebuggerDataBlock"] == 0 {
+	if f.sym == nil {
+		return false
+	}
+	if f.sym.place(f.kernelBase()); f.sym.address["KdDebuggerDataBlock"] == 0 {
 		return false
 	}
 	return f.takeKDBGAt(f.sym.address["KdDebuggerDataBlock"], bySymbols, bySymbolsDecoded)
@@ -141,10 +147,14 @@ func (f *File) firstBy(pid int) uint64 {
 // describe what the dump holds. Of what the kernel's data block says they fill the
 // gaps.
 func (f *File) checkSymbols() {
-	if f.sym == nil || f.kd == nil || f.processSize() == 0 {
+	if f.sym == nil {
 		return
 	}
 	s := f.sym
+	s.src = nil
+	if f.kd == nil || f.processSize() == 0 {
+		return
+	}
 	for _, of := range []struct {
 		name string
 		size int
