@@ -27,6 +27,42 @@ func (f *File) readModules() {
 		f.byBase[i] = &f.modules[i]
 	}
 	slices.SortStableFunc(f.byBase, func(a, b *dump.Module) int { return cmp.Compare(a.Base, b.Base) })
+	if f.full == nil {
+		f.identifyListed()
+	}
+}
+
+// maxIdentified bounds how many drivers in data blocks are looked at: real dumps
+// have some hundreds, and a block holds the headers of one.
+const maxIdentified = 1 << 14
+
+// identifyListed reads what the headers of the drivers say that a triage dump's
+// list does not, for those whose headers a data block holds.
+func (f *File) identifyListed() {
+	left := maxIdentified
+	var seen map[uint64]bool // bases; blocks may overlap
+	for _, b := range f.blocks {
+		i, _ := slices.BinarySearchFunc(f.byBase, b.VA, func(m *dump.Module, va uint64) int { return cmp.Compare(m.Base, va) })
+		for ; i < len(f.byBase) && f.byBase[i].Base-b.VA < b.Size; i++ {
+			if left--; left < 0 {
+				return
+			}
+			mod := f.byBase[i]
+			if seen[mod.Base] {
+				continue
+			}
+			if seen == nil {
+				seen = map[uint64]bool{}
+			}
+			seen[mod.Base] = true
+			image := *mod
+			f.identify(f.mem, &image)
+			if image.TimeDateStamp == mod.TimeDateStamp { // else these are another image's headers
+				image.CheckSum = mod.CheckSum
+				*mod = image
+			}
+		}
+	}
 }
 
 // readDriverList reads a triage dump's list.

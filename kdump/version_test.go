@@ -109,6 +109,33 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
+// The same in a triage dump, whose list of drivers has no such thing: where a data
+// block holds the headers, and only where they are the listed image's.
+func TestReproducibleTriage(t *testing.T) {
+	for name, x := range map[string]struct {
+		stamp uint32
+		held  bool
+		want  bool
+	}{"its own": {ntStamp, true, true}, "another image's": {ntStamp + 1, true, false}, "not in the dump": {ntStamp, false, false}} {
+		s := system7E()
+		base := openBytes(t, s.bytes()).Modules()[0].Base
+		header := &bin{bytes.Clone(peHeader(x.stamp, ntSize, "ntkrnlmp.pdb"))}
+		at := int(header.rva(6))
+		header.put(0xf00, header.b[at:at+0x1c])
+		header.grow(0xf00 + 2*0x1c)
+		header.u32(0xf1c+0xc, 16)
+		header.u32(0x80+0x88+8*6, 0xf00)
+		header.u32(0x80+0x88+8*6+4, 2*0x1c)
+		if x.held {
+			s.blocks = append(s.blocks, block{base, header.b}, block{base, header.b[:0x400]})
+		}
+		m := openBytes(t, s.bytes()).Modules()[0]
+		if m.Reproducible != x.want || (m.CodeView.PDB == "ntkrnlmp.pdb") != x.want || m.TimeDateStamp != ntStamp || m.CheckSum != 0xa5938c {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
 // rva is the RVA of a data directory.
 func (m *bin) rva(directory int) uint32 {
 	at := 0x80 + 0x88 + 8*directory
