@@ -184,6 +184,9 @@ func TestResumeLosesAndDoublesNothing(t *testing.T) {
 		if want := bytes.Count(whole[:cut], []byte("\n")); visited != want || done.Len() != want {
 			t.Errorf("cut at %d: %d lines visited, %d done, want %d", cut, visited, done.Len(), want)
 		}
+		if st, err := f.Stat(); err != nil || st.Size() != int64(bytes.LastIndexByte(whole[:cut], '\n')+1) {
+			t.Errorf("cut at %d: what was cut off is not taken away: %v, %v", cut, st.Size(), err)
+		}
 		f.Write(runAll(t, dir, 2, done.Has))
 		f.Close()
 		if got, _ := os.ReadFile(path); !bytes.Equal(got, whole) {
@@ -363,6 +366,11 @@ func TestKeyOfLargeFiles(t *testing.T) {
 	f.WriteAt([]byte{1}, size-1)
 	if after, _ := Key(Job{Path: path}); after == before {
 		t.Error("the last byte is not looked at")
+	}
+	before, _ = Key(Job{Path: path})
+	f.WriteAt([]byte{1}, (size-sampleSize)/(samples-1)*3) // the fourth sample's first
+	if after, _ := Key(Job{Path: path}); after == before {
+		t.Error("the middle is not looked at")
 	}
 	if _, err := Key(Job{Path: path + "x"}); err == nil {
 		t.Error("a missing file has a key")

@@ -191,6 +191,18 @@ func TestRepresentatives(t *testing.T) {
 	}
 }
 
+// Of a stack that is deeper than what counts, the rest is left out.
+func TestDeepStacks(t *testing.T) {
+	var deep []string
+	for i := range MaxDepth + 50 {
+		deep = append(deep, fmt.Sprintf("app!f%d", i))
+	}
+	m := New(DefaultParams)
+	if got := m.Score(m.Stack(deep), m.Stack(deep[:MaxDepth])); got < 0.999 {
+		t.Errorf("score %v", got)
+	}
+}
+
 func FuzzScore(f *testing.F) {
 	f.Add("a b c", "a x c")
 	f.Fuzz(func(t *testing.T, a, b string) {

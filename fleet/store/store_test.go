@@ -237,6 +237,17 @@ func TestStates(t *testing.T) {
 	}
 }
 
+func TestRelated(t *testing.T) {
+	s, _ := create(t)
+	twin := incident(1, 1)
+	twin.Key, twin.Bucket, twin.Stack = "twin", "00000000000000ff", "twin"
+	twin.Frames = append([]string{"hook!Detour"}, twin.Frames...)
+	add(t, s, incident(1, 1), incident(2, 1), twin)
+	if got, err := s.Related(t.Context(), incident(1, 1).Bucket); err != nil || !slices.Equal(got, []string{twin.Bucket}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestCountBefore(t *testing.T) {
 	s, _ := create(t)
 	timeless := incident(3, 5)
