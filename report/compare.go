@@ -226,6 +226,17 @@ var motionTexts = map[hang.Motion]string{
 	hang.Busy: "busy", hang.Started: "started", hang.Ended: "ended", hang.Unseen: "no stack",
 }
 
+// seriesID is a thread's id with that of its own process: the idle threads of a
+// dump of a whole system are not of the process that the series is about.
+func (t *text) seriesID(s *hang.Series, st *hang.SeriesThread) string {
+	for k, i := range st.At {
+		if i >= 0 {
+			return t.idOf(&s.Incidents[k].Threads[i])
+		}
+	}
+	return t.threadID(st.ID)
+}
+
 // CompareText writes a series for people: what it shows, the dumps, and a line
 // for every thread.
 func CompareText(w io.Writer, s *hang.Series, opt Options) error {
@@ -259,7 +270,7 @@ func CompareText(w io.Writer, s *hang.Series, opt Options) error {
 		if n == s.Subject {
 			sgr = sgrRed
 		}
-		t.line(sgr, "%-11s %-17s %-11s %s", t.threadID(st.ID), motionTexts[st.Motion], cpu, clean(joinWith("; at ", joinWith(": ", st.Name, now), commonFrame(s, st))))
+		t.line(sgr, "%-11s %-17s %-11s %s", t.seriesID(s, st), motionTexts[st.Motion], cpu, clean(joinWith("; at ", joinWith(": ", st.Name, now), commonFrame(s, st))))
 	}
 	t.missing(seriesMissing(s))
 	_, errs := seriesInputs(s)
