@@ -787,6 +787,8 @@ var bugCheckValues = map[bugCheckValueKey]BugCheckValue{
 	{0x144, 0, 0x3001}:  {Text: "a hub misbehaved and could not be reset", Params: [4]Param{1: {"USBHUB3_LIVEDUMP_CONTEXT", "addr"}, 2: {"reserved", ""}, 3: {"reserved", ""}}},
 	{0x144, 0, 0x3002}:  {Text: "a SuperSpeed hub does not work and was disabled", Params: [4]Param{1: {"USBHUB3_LIVEDUMP_CONTEXT", "addr"}, 2: {"reserved", ""}, 3: {"reserved", ""}}},
 	{0x144, 0, 0x3003}:  {Text: "a USB device was not enumerated", Params: [4]Param{1: {"USBHUB3_LIVEDUMP_CONTEXT", "addr"}, 2: {"reserved", ""}, 3: {"reserved", ""}}},
+	{0x14a, 0, 0x0}:     {Text: "an entry was referenced that had no references", Params: [4]Param{1: {"WMI entry", "addr"}}},
+	{0x14a, 0, 0x1}:     {Text: "a data source was removed too early", Params: [4]Param{1: {"WMI data source", "addr"}}},
 	{0x14f, 1, 0x1}:     {Text: "a notification client does not answer", Params: [4]Param{2: {"PDC_NOTIFICATION_CLIENT", "addr"}, 3: {"PDC_14F_TRIAGE", "addr"}}},
 	{0x14f, 1, 0x2}:     {Text: "a resiliency client does not answer", Params: [4]Param{2: {"PDC_RESILIENCY_CLIENT", "addr"}, 3: {"PDC_14F_TRIAGE", "addr"}}},
 	{0x14f, 1, 0x3}:     {Text: "an activator client held a reference for too long", Params: [4]Param{2: {"PDC_ACTIVATOR_CLIENT", "addr"}, 3: {"PDC_14F_TRIAGE", "addr"}}},
@@ -1029,6 +1031,7 @@ var bugCheckValues = map[bugCheckValueKey]BugCheckValue{
 	{0x1c9, 2, 0xce}:    {Text: "a deadlock of the storage QoS resource type"},
 	{0x1c9, 2, 0xcf}:    {Text: "a deadlock of the NFS resource type"},
 	{0x1d2, 0, 0x0}:     {Text: "a thread that ends has I/O outstanding"},
+	{0x1d3, 0, 0x1}:     {Text: "a callout injected a packet list with several buffers inbound", Params: [4]Param{1: {"reserved", ""}, 2: {"packet list", "addr"}, 3: {"reserved", ""}}},
 	{0x1d7, 0, 0x1}:     {Text: "before the work was offloaded"},
 	{0x1d8, 0, 0x0}:     {Text: "the firmware did not answer a UCSI command in time"},
 	{0x1d8, 0, 0x1}:     {Text: "a UCSI command failed"},
@@ -1046,6 +1049,9 @@ var bugCheckValues = map[bugCheckValueKey]BugCheckValue{
 	{0xbfe, 0, 0x7}:     {Text: "a bad server handle (L2CAP)", Params: [4]Param{1: {"server handle", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}}},
 	{0xbfe, 0, 0x8}:     {Text: "a bad channel handle (L2CAP)", Params: [4]Param{1: {"request block", "addr"}, 2: {"channel handle", ""}, 3: {"reserved", ""}}},
 	{0xbfe, 0, 0x9}:     {Text: "a bad server handle (SCO)", Params: [4]Param{1: {"server handle", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}}},
+	{0xbff, 0, 0x1}:     {Text: "a packet of another type than asked for was returned", Params: [4]Param{1: {"type of the packet", "dec"}, 2: {"type expected", "dec"}, 3: {"reserved", ""}}},
+	{0xbff, 0, 0x2}:     {Text: "an unexpected status was returned", Params: [4]Param{1: {"status", "status"}, 2: {"reserved", ""}, 3: {"reserved", ""}}},
+	{0xbff, 0, 0x3}:     {Text: "a wrong size of an output buffer was returned", Params: [4]Param{1: {"size", "dec"}, 2: {"size expected", "dec"}, 3: {"reserved", ""}}},
 }
 
 // bugCheckTexts says in plain words what bugchecks are.
@@ -1123,6 +1129,7 @@ var bugCheckTexts = map[uint32]BugCheckText{
 	0xdb:       {"driver", "a driver damaged page table entries of the system", []string{"turn on Driver Verifier (standard settings) for the drivers that are not Microsoft's and wait for the next dump", "update or remove the driver that is named, or drivers that came or changed last"}},
 	0xde:       {"memory", "a driver damaged pool that was to be written to disk", []string{"turn on Driver Verifier's special pool for the drivers that are not Microsoft's: the dump then shows who does it", "update or remove the driver that is named, or drivers that came or changed last"}},
 	0xdf:       {"driver", "a work item did not stop impersonating", []string{"update or remove the driver that is named, or drivers that came or changed last"}},
+	0xe0:       {"hardware", "the firmware says that a component is broken", []string{"undo overclocking, check cooling and power, run the maker's diagnostics, and read WHEA-Logger in the System event log", "update the firmware (BIOS, UEFI) and microcode"}},
 	0xe1:       {"driver", "a work item returned at a raised IRQL", []string{"update or remove the driver that is named, or drivers that came or changed last"}},
 	0xe2:       {"requested", "somebody stopped the system on purpose, by the keyboard or a tool", []string{"look at the threads of this dump: see dumptriage cpus and dumptriage stacks"}},
 	0xe3:       {"driver", "a thread released a resource that it did not own", []string{"turn on Driver Verifier (standard settings) for the drivers that are not Microsoft's and wait for the next dump", "update or remove the driver that is named, or drivers that came or changed last"}},
@@ -1135,6 +1142,7 @@ var bugCheckTexts = map[uint32]BugCheckText{
 	0xef:       {"process", "a process that Windows cannot run without ended", []string{"find out why the process ended: its own dump, the Application event log, free memory and disk space", "check the disk: chkdsk /f, SMART values, the System event log; then system files with sfc /scannow"}},
 	0xf1:       {"verifier", "Driver Verifier caught a storage driver", []string{"update or remove the driver that is named, or drivers that came or changed last"}},
 	0xf2:       {"hardware", "a device does not stop interrupting", []string{"update or remove the driver that is named, or drivers that came or changed last", "update the firmware (BIOS, UEFI) and microcode", "undo overclocking, check cooling and power, run the maker's diagnostics, and read WHEA-Logger in the System event log"}},
+	0xf3:       {"storage", "the system ran out of free pages while it shut down", []string{"check the disk: chkdsk /f, SMART values, the System event log; then system files with sfc /scannow", "update or remove the driver that is named, or drivers that came or changed last"}},
 	0xf4:       {"process", "a process or thread that Windows cannot run without ended", []string{"find out why the process ended: its own dump, the Application event log, free memory and disk space", "check the disk: chkdsk /f, SMART values, the System event log; then system files with sfc /scannow"}},
 	0xf5:       {"driver", "a file system filter used the filter manager wrongly", []string{"update or remove the driver that is named, or drivers that came or changed last"}},
 	0xf6:       {"verifier", "the PCI verifier caught firmware or a driver", []string{"update the firmware (BIOS, UEFI) and microcode", "update or remove the driver that is named, or drivers that came or changed last"}},
