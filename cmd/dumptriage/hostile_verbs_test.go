@@ -138,6 +138,31 @@ func (a *attack) judgeCrowd(t *testing.T, images string, b []byte) (got crowdAns
 	return got
 }
 
+// TestOtherPairs compares dumps in which thousands of threads wait in pairs, in each
+// dump in others.
+func TestOtherPairs(t *testing.T) {
+	const n = 4000
+	a := newAttack(t)
+	a.large = true
+	images := filepath.Join("..", "..", "fixtures", "locks", "images")
+	first, second := mutexCrowd(t, n, func(i int) int { return i ^ 1 }, nil), mutexCrowd(t, n, func(i int) int { return ((i + 1) ^ 1 - 1 + n) % n }, nil)
+	_, out := a.verb(t, len(first)+len(second), "compare", "--json", "-i", images, a.write(t, "1.dmp", first), a.write(t, "2.dmp", second))
+	var got struct {
+		Comparison struct {
+			Class string
+			Cycle []uint32
+			Dumps []struct{ Class string }
+		}
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	c := got.Comparison
+	if c.Class != "hang" || c.Cycle != nil || len(c.Dumps) != 2 || c.Dumps[0].Class != "deadlock" || c.Dumps[1].Class != "deadlock" {
+		t.Errorf("%+v: each dump has deadlocks, and no two the same", c)
+	}
+}
+
 // TestLongFunction has each thread wait in another place of one function of 28 KB,
 // whose code tells what it waits for: decoding it for each took minutes, and kept
 // gigabytes. What is not looked for is counted.

@@ -307,12 +307,16 @@ func (s *Series) commonCycle() {
 		}
 		return fmt.Sprint(out)
 	}
+	later := make([]map[string]bool, len(s.Verdicts)-1) // the cycles of the dumps behind the first
+	for k, v := range s.Verdicts[1:] {
+		later[k] = map[string]bool{}
+		for _, c := range v.Cycles {
+			later[k][key(k+1, c)] = true
+		}
+	}
 	for _, c := range s.Verdicts[0].Cycles {
 		want := key(0, c)
-		everywhere := true
-		for k := range s.Verdicts[1:] {
-			everywhere = everywhere && slices.ContainsFunc(s.Verdicts[k+1].Cycles, func(o []int) bool { return key(k+1, o) == want })
-		}
+		everywhere := !slices.ContainsFunc(later, func(m map[string]bool) bool { return !m[want] })
 		if !everywhere {
 			continue
 		}
