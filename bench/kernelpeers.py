@@ -161,21 +161,17 @@ def symbols(d, path):
     path.write_text(json.dumps(table))
 
 
-def volatility(path, d, user, folder):
-    """volatility3: its layers, and the list walks of its pslist, threads and modules."""
-    from volatility3.framework import contexts, exceptions
+def volatility_open(path, d):
+    """volatility3's layers over a dump: the context, and a maker of address spaces."""
+    from volatility3.framework import contexts
     from volatility3.framework.layers import crash, intel, physical
-    from volatility3.plugins.windows import modules, pslist, threads
-    from volatility3.framework.symbols import intermed
-    from volatility3.framework.symbols.windows import extensions
 
-    score, c = Score(), contexts.Context()
+    c = contexts.Context()
     c.config["base.location"] = pathlib.Path(path).absolute().as_uri()
     c.add_layer(physical.FileLayer(c, "base", "base"))
     c.config["dump.base_layer"] = "base"
-    layer = (crash.WindowsCrashDump32Layer if pointer(d) == 4 else crash.WindowsCrashDump64Layer)(c, "dump", "dump")
+    c.add_layer((crash.WindowsCrashDump32Layer if pointer(d) == 4 else crash.WindowsCrashDump64Layer)(c, "dump", "dump"))
     tables = {"x64": intel.WindowsIntel32e, "x86 PAE": intel.WindowsIntelPAE, "x86": intel.WindowsIntel}[d["paging"]]
-    c.add_layer(layer)
 
     def virtual(name, dtb):
         c.config[name + ".memory_layer"] = "dump"
@@ -183,25 +179,16 @@ def volatility(path, d, user, folder):
         c.add_layer(tables(c, name, name))
         return c.layers[name]
 
-    def get(from_, va, size):
-        try:
-            return from_.read(va, size)
-        except exceptions.InvalidAddressException:
-            return None
+    return c, virtual
 
-    for n, first in d["pages"].items():
-        score.add("pages", get(layer, int(n) * PAGE, 16) == bytes.fromhex(first), f"frame {int(n):#x}")
-    kernel = virtual("kernel", d["dtb"])
-    spaces = {}
-    for p in probes(d, user):
-        if p["why"] in VOLATILITY_LACKS:
-            continue
-        if p["pid"] and p["pid"] not in spaces:
-            spaces[p["pid"]] = virtual(f"process{p['pid']}", p["dtb"])
-        got = get(spaces.get(p["pid"], kernel), p["va"] & 0xFFFFFFFFFFFF, max(len(p["data"]) // 2, 1))
-        score.add("translated", got == (bytes.fromhex(p["data"]) or None), f"{p['why']} at {p['va']:#x}")
 
-    table = folder / (pathlib.Path(path).stem + ".json")
+def volatility_lists(c, d, table):
+    """The walks of volatility3's pslist, threads and modules in the space "kernel"."""
+    from volatility3.framework import contexts
+    from volatility3.framework.symbols import intermed
+    from volatility3.framework.symbols.windows import extensions
+    from volatility3.plugins.windows import modules, pslist, threads
+
     symbols(d, table)
     isf = intermed.IntermediateSymbolTable(c, "symbols", "nt", isf_url=table.absolute().as_uri(),
                                            class_types={"_LIST_ENTRY": extensions.LIST_ENTRY, "_UNICODE_STRING": extensions.UNICODE_STRING})
@@ -212,9 +199,45 @@ def volatility(path, d, user, folder):
         name = bytes(p.ImageFileName).split(b"\0")[0].decode() if not isinstance(p.ImageFileName, str) else p.ImageFileName
         found = [(int(t.Cid.UniqueThread), canonical(t.vol.offset)) for t in threads.Threads.list_threads(c, "nt", p)]
         got[canonical(p.vol.offset)] = (int(p.UniqueProcessId), name, found)
-    bases = [canonical(int(m.DllBase)) for m in modules.Modules.list_modules(c, "nt")]
+    return got, [canonical(int(m.DllBase)) for m in modules.Modules.list_modules(c, "nt")]
+
+
+def volatility(path, d, user, folder):
+    """volatility3: its layers, and the list walks of its pslist, threads and modules."""
+    from volatility3.framework import exceptions
+
+    score = Score()
+    c, virtual = volatility_open(path, d)
+
+    def get(from_, va, size):
+        try:
+            return from_.read(va, size)
+        except exceptions.InvalidAddressException:
+            return None
+
+    for n, first in d["pages"].items():
+        score.add("pages", get(c.layers["dump"], int(n) * PAGE, 16) == bytes.fromhex(first), f"frame {int(n):#x}")
+    kernel = virtual("kernel", d["dtb"])
+    spaces = {}
+    for p in probes(d, user):
+        if p["why"] in VOLATILITY_LACKS:
+            continue
+        if p["pid"] and p["pid"] not in spaces:
+            spaces[p["pid"]] = virtual(f"process{p['pid']}", p["dtb"])
+        got = get(spaces.get(p["pid"], kernel), p["va"] & 0xFFFFFFFFFFFF, max(len(p["data"]) // 2, 1))
+        score.add("translated", got == (bytes.fromhex(p["data"]) or None), f"{p['why']} at {p['va']:#x}")
+    got, bases = volatility_lists(c, d, folder / (pathlib.Path(path).stem + ".json"))
     compare_lists(d, got, bases, score)
     return score
+
+
+def walk(path, folder):
+    """Lists processes, threads and modules with volatility3 and nothing else, to be timed."""
+    d = json.loads(pathlib.Path(path[:-4] + ".json").read_text())
+    c, virtual = volatility_open(path, d)
+    virtual("kernel", d["dtb"])
+    got, bases = volatility_lists(c, d, folder / "walk.json")
+    print(f"{len(got)} processes, {sum(len(t) for _, _, t in got.values())} threads, {len(bases)} modules")
 
 
 def pointer(d):
@@ -226,6 +249,8 @@ def canonical(va):
 
 
 def main():
+    if sys.argv[1] == "-walk":
+        return walk(sys.argv[2], pathlib.Path(sys.argv[3]))
     folder, rows, failed = pathlib.Path(sys.argv[2]), [], False
     for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.dmp")), key=lambda p: (p.rsplit("-", 1)[0], int(p.rsplit("-", 1)[1][:-4]))):
         d = json.loads(pathlib.Path(path[:-4] + ".json").read_text())
