@@ -106,7 +106,7 @@ func listFolder(dir string) *folder {
 	names, err := d.Readdirnames(maxBeside + 1) // with the error io.EOF when empty
 	if len(names) > maxBeside {
 		f.note = fmt.Sprintf("holds more than %d files; looked for names as the dump spells them", maxBeside)
-		names = names[:maxBeside]
+		names = nil // which of them would come first is up to the file system
 	} else if err != nil && len(names) > 0 {
 		f.note = "cannot be read: " + brief(err)
 	}

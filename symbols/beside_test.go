@@ -70,6 +70,9 @@ func TestBesideMany(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "App.sym"), symFile(appID), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	if f := listFolder(dir); len(f.byName) != 0 {
+		t.Errorf("%d names are listed, which ones the file system decides", len(f.byName))
+	}
 	s := NewPathStore(BesidePath(filepath.Join(dir, "x.dmp")), StoreOptions{})
 	defer s.Close()
 	if d, _, _ := s.FindDebug(appIdentity, ""); d == nil {

@@ -164,7 +164,8 @@ func (s *space) invertedTable(owner *Module, im *pdata.Image, own invertedEntry)
 func (s *space) invertedIn(b []byte, va uint64, own invertedEntry) uint64 {
 	c := cursor.New(b, "inverted function table", -1)
 	for i := 0; i+invertedEntrySize <= len(b); i += 8 {
-		if c.Seek(i); c.U64() == own.table && c.U64() == own.base {
+		// The whole entry: one of another size is not looked for in a table again.
+		if c.Seek(i); own == (invertedEntry{c.U64(), c.U64(), c.U32(), c.U32()}) {
 			if header := s.invertedBefore(va+uint64(i), own); header != 0 {
 				s.usedFromPage(va+uint64(i), invertedEntrySize)
 				return header

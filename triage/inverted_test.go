@@ -166,6 +166,37 @@ func TestInvertedTableNeedsItsOwner(t *testing.T) {
 	}
 }
 
+// counting is memory that counts the bytes that are read.
+type counting struct {
+	pages
+	read int
+}
+
+func (c *counting) ReadAt(p []byte, va uint64) (int, error) {
+	n, err := c.pages.ReadAt(p, va)
+	c.read += n
+	return n, err
+}
+
+// Data that is full of what looks like the owner's entry, behind each of which a
+// header with room for thousands seems to lie, is read a few times at most.
+func TestInvertedTableOfLookalikes(t *testing.T) {
+	const size = 1 << 20
+	const base = 0x1000_0000_1000 // which is a count and a room of 4096 when it is taken for a header
+	own := invertedEntry{table: base + 0x2000, base: base, size: size, tableSize: 12}
+	data := make([]byte, size)
+	for i := 0; i+24 <= size; i += 24 {
+		put64(data[i:], 0, own.table, own.base)
+		put32(data[i:], 16, size+0x1000, 12) // of another size
+	}
+	mem := &counting{pages: pages{own.base: data}}
+	_, s := invertedScene(0, 0)
+	s.mem = mem
+	if va := s.invertedIn(data, own.base, own); va != 0 || mem.read > 4*size {
+		t.Errorf("a table at %#x; %d bytes read of %d", va, mem.read, size)
+	}
+}
+
 // Whatever the table and the image it leads to hold, there is no panic, and what
 // is found is where no module is.
 func FuzzInvertedTable(f *testing.F) {

@@ -66,7 +66,10 @@ func (w *Walker) land86(r *compiledRecord, regs *dump.Registers, f *Frame, opt *
 		why = w.runCFI86(r, regs, &to)
 	case f.exact() && f.IP == r.Function:
 		to.regs, to.detail = *regs, to.detail+", at the function's first instruction"
-		to.ip, _ = w.word(f.SP)
+		ok := false
+		if to.ip, ok = w.word(f.SP); !ok {
+			return to, missing(f.SP).Detail
+		}
 		to.sp = f.SP + 4
 	case w.lastByte86(r, f):
 		to.regs, to.detail = *regs, to.detail+", at the function's last byte, its return"

@@ -423,6 +423,17 @@ func TestFrameDataEnd(t *testing.T) {
 	}
 }
 
+// At the function's first instruction a stack that is not there is no end of the
+// stack, though ebp is null.
+func TestFrameDataEntryWithoutStack(t *testing.T) {
+	s := record86(FrameRecord{Program: searchProgram})
+	delete(s.bytesAt, stackLow)
+	f, _, stop, ok := s.step(regs86(exeBase+0x1300, esp0, 0))
+	if ok || stop.Reason == StopEndOfStack {
+		t.Errorf("%+v %+v", f, stop)
+	}
+}
+
 // Where the code is not at hand a frame at its function's last byte stands at the
 // return, ebp restored already.
 func TestFrameDataLastByte(t *testing.T) {

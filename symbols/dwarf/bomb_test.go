@@ -123,6 +123,35 @@ func TestBombs(t *testing.T) {
 	}
 }
 
+// The files of a line table, of the old form and the new, are bounded, and count
+// for how many units are kept.
+func TestManyFiles(t *testing.T) {
+	old := new(buf).u8(1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1).u8(0)
+	for range maxFiles + 1 {
+		old.u8('f', 0, 0, 0, 0)
+	}
+	inNew := new(buf).u8(1, 1, 8, 1, '/', 0, 1, 1, 8).u8(0x81, 0x80, 0x10) // 2^18+1
+	for range maxFiles + 1 {
+		inNew.u8(0)
+	}
+	for name, table := range map[string][]byte{
+		"old": new(buf).sized(new(buf).u16(4).sized(old.u8(0).b).b).b,
+		"new": lines5(inNew.b, nil),
+	} {
+		f, err := openBuilt(build(part{".debug_info", covered(nil)}, part{".debug_abbrev", testAbbrevs()}, part{".debug_line", table}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Lookup(0x1000)
+		if d := f.Damage(); len(d) != 1 || !strings.Contains(d[0].Error(), "more files than are read") {
+			t.Errorf("%s: %v", name, d)
+		}
+		if f.weight < maxFiles || f.work < maxFiles {
+			t.Errorf("%s: weight %d, work %d", name, f.weight, f.work)
+		}
+	}
+}
+
 // Answers that are kept do not grow with the number of questions.
 func TestHeldText(t *testing.T) {
 	f, err := openBuilt(longNames(0, 10))

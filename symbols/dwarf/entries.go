@@ -53,7 +53,7 @@ type body struct {
 }
 
 func (b *body) weight() int {
-	return len(b.entries) + len(b.inlines) + len(b.ranges) + len(b.byAddr.list) + len(b.lines.rows)
+	return len(b.entries) + len(b.inlines) + len(b.ranges) + len(b.byAddr.list) + len(b.lines.rows) + len(b.lines.dirs) + len(b.lines.files)
 }
 
 // scope is what an entry's children lie in.

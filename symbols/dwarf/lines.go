@@ -12,6 +12,7 @@ import (
 
 const (
 	maxRows      = 1 << 21
+	maxFiles     = 1 << 18 // and directories, of one table
 	maxLineTable = 128 << 20
 
 	// Standard and extended opcodes of a line program.
@@ -135,6 +136,9 @@ func (p *program) oldFiles() {
 		if p.c.Err() != nil || int(v.u)+1 == p.c.Offset() {
 			break
 		}
+		if !p.room() {
+			return
+		}
 		p.t.dirs = append(p.t.dirs, v)
 	}
 	for {
@@ -142,10 +146,22 @@ func (p *program) oldFiles() {
 		if p.c.Err() != nil || int(v.u)+1 == p.c.Offset() {
 			return
 		}
+		if !p.room() {
+			return
+		}
 		p.t.files = append(p.t.files, lineFile{v, p.c.ULEB128()})
 		p.c.ULEB128() // time
 		p.c.ULEB128() // size
 	}
+}
+
+// room reports whether one more directory or file may be kept.
+func (p *program) room() bool {
+	if len(p.t.dirs)+len(p.t.files) >= maxFiles || !p.f.spend(1) {
+		p.c.Fail(dump.Limit, "more files than are read")
+		return false
+	}
+	return true
 }
 
 func (p *program) newFiles() {
@@ -174,10 +190,10 @@ func (p *program) entries(add func(path value, dir uint64)) {
 				dir = v.u
 			}
 		}
-		if !p.f.spend(1) || c.Offset() == begin { // of nothing any number would fit
+		if c.Offset() == begin { // of nothing any number would fit
 			c.Fail(dump.Limit, "more files than are read")
 		}
-		if c.Err() == nil {
+		if p.room() && c.Err() == nil {
 			add(path, dir)
 		}
 	}

@@ -106,11 +106,14 @@ func (z *msfz) readChunks(off int64, count uint32) error {
 		return err
 	}
 	z.chunks = make([]chunk, n)
-	total := int64(0)
+	total, packed := int64(0), int64(0)
 	for i := range z.chunks {
 		at, compression, size, unpacked := c.U64(), c.U32(), int64(c.U32()), int64(c.U32())
 		if at > uint64(z.size) || size > z.size-int64(at) {
 			return &dump.Error{Code: dump.Truncated, Stream: "MSFZ chunks", Offset: z.size, Size: -1, Msg: fmt.Sprintf("chunk %d of %d bytes at %#x ends beyond the end of the file", i, size, at)}
+		}
+		if packed += size; packed > z.size { // each would be read again
+			return dump.Errorf(dump.Limit, "MSFZ chunks", "%d chunks claim more bytes than the %d of the file", i+1, z.size)
 		}
 		z.chunks[i] = chunk{int64(at), compression, size, unpacked, total}
 		total += unpacked

@@ -188,6 +188,19 @@ func TestMSFZDamage(t *testing.T) {
 		_, err := Open(bytes.NewReader(b), int64(len(b)), "f.pdb")
 		wantError(t, tc.says, err, tc.code, tc.says)
 	}
+	// Chunks that share their bytes would have them unpacked once for each.
+	shared := bytes.Clone(good)
+	var chunks []byte
+	for range 100 {
+		chunks = le.AppendUint64(chunks, 0)
+		chunks = le.AppendUint32(le.AppendUint32(le.AppendUint32(chunks, 0), uint32(len(good))), 1)
+	}
+	le.PutUint64(shared[48:], uint64(len(shared)))
+	le.PutUint32(shared[72:], 100)
+	le.PutUint32(shared[76:], uint32(len(chunks)))
+	shared = append(shared, chunks...)
+	_, err := Open(bytes.NewReader(shared), int64(len(shared)), "f.pdb")
+	wantError(t, "shared chunks", err, dump.Limit, "claim more bytes than")
 	for n := range good {
 		if _, err := OpenMSF(bytes.NewReader(good[:n]), int64(n)); err == nil {
 			t.Errorf("%d of %d bytes were opened", n, len(good))
@@ -204,7 +217,7 @@ func TestMSFZDamage(t *testing.T) {
 		le.PutUint32(b[56+4*i:], uint32(v))
 	}
 	b = append(append(b, dir...), 0, 0, 0, 0)
-	_, err := Open(bytes.NewReader(b), int64(len(b)), "f.pdb")
+	_, err = Open(bytes.NewReader(b), int64(len(b)), "f.pdb")
 	wantError(t, "shared", err, dump.Limit, "the streams of a file of")
 }
 
