@@ -63,13 +63,19 @@ func (j *judge) access() {
 	v.Constant = v.Class == NullPointer && v.Access != Execute && j.constantOperand()
 }
 
-// hiddenAddress handles the faults for which the processor gives no address,
-// which Windows shows as a read of ^0. It takes the address of the operand that
+// withheld reports whether the exception has the shape of the faults for which an
+// x64 processor gives no address: Windows shows a read of ^0. ARM64 always gives one.
+func (j *judge) withheld() bool {
+	p := j.crash.Parameters
+	return j.arch == dump.AMD64 && len(p) > 1 && p[0] == 0 && p[1] == ^uint64(0)
+}
+
+// hiddenAddress handles the faults for which the processor gives no address. It takes the address of the operand that
 // must have caused it, or makes the address unknown, and reports whether there
 // was anything hidden.
 func (j *judge) hiddenAddress() bool {
 	c, v := j.crash, j.v
-	if j.arch.PointerSize() != 8 || !v.HasAddress || v.Address != ^uint64(0) || v.Access != Read {
+	if !j.withheld() {
 		return false
 	}
 	switch {

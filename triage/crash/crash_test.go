@@ -303,3 +303,39 @@ func FuzzOf(f *testing.F) {
 		}
 	})
 }
+
+// On ARM64 every fault has its address: one of ^0 is that address, a little below 0.
+func TestHighestAddress(t *testing.T) {
+	for arch, want := range map[dump.Arch]Class{dump.AMD64: NonCanonical, dump.ARM64: NullPointer} {
+		inc := incident(codeAccessViolation)
+		inc.System.Arch, inc.Crash.Context.Arch = arch, arch
+		inc.Crash.Parameters = []uint64{0, ^uint64(0)}
+		if v := Of(inc, nil); v.Class != want {
+			t.Errorf("%v: %s, want %s", arch, v.Class, want)
+		}
+	}
+}
+
+// Only a thrown pointer to characters leads to a text: not a character, nor a class
+// whose name begins alike.
+func TestThrownText(t *testing.T) {
+	const base = 0x50000
+	for name, want := range map[string]string{".PAD": "no such port", ".PBD": "no such port", ".D": "", ".?AVcharset_error@@": ""} {
+		mem := make([]byte, 0x1000)
+		put := func(at, v uint32) { binary.LittleEndian.PutUint32(mem[at:], v) }
+		put(0x0c, base+0x20) // ThrowInfo: the types
+		put(0x20, 1)
+		put(0x24, base+0x30)
+		put(0x34, base+0x60) // the type's descriptor
+		copy(mem[0x68:], name+"\x00")
+		put(0x100, base+0x180)
+		copy(mem[0x180:], "no such port\x00")
+		inc := incident(codeCxx)
+		inc.System.Arch, inc.Crash.Context.Arch = dump.X86, dump.X86
+		inc.Crash.Parameters = []uint64{0x19930520, base + 0x100, base}
+		inc.UserSpace = triage.NewView(pages{base: mem}, nil, nil)
+		if o := Of(inc, nil).Thrown; o == nil || len(o.Types) != 1 || o.Message != want {
+			t.Errorf("%s: %+v, want the text %q", name, o, want)
+		}
+	}
+}

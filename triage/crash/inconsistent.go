@@ -43,8 +43,7 @@ func (j *judge) inconsistencies() {
 func (j *judge) accessInconsistencies(add func(bool, Inconsistency)) {
 	c, v := j.crash, j.v
 	in := c.Instruction
-	hidden := len(c.Parameters) > 1 && c.Parameters[1] == ^uint64(0) && j.arch.PointerSize() == 8
-	if hidden {
+	if j.withheld() {
 		add(v.Class == NonCanonical && v.Address == ^uint64(0) && v.Pattern == nil && explicit(in), FalselyNonCanonical)
 		return
 	}

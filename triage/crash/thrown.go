@@ -90,7 +90,7 @@ func (j *judge) msvcObject(params []uint64) *Thrown {
 			t.Message = j.what(t.Address + uint64(int64(int32(part[2]))))
 		}
 	}
-	if len(t.Types) > 0 && strings.HasPrefix(t.Types[0], "char") {
+	if len(t.Types) > 0 && (t.Types[0] == "char *" || t.Types[0] == "char const *") {
 		t.Message = j.stringAt(t.Address)
 	}
 	return t
