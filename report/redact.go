@@ -26,6 +26,9 @@ var policies = map[string]redact.Policy{
 	"symbols.Attempt.Path":      redact.Path,
 	"symbols.Missing.Tried":     redact.Folder,
 	"crash.Blame.Source":        redact.Path,
+	"crash.Verdict.Rule":        redact.Path, // file:line of a user's rules, as these are
+	"hang.Wait.Rule":            redact.Path,
+	"signature.Step.Rule":       redact.Path,
 	"bugcheck.Blame.Source":     redact.Path,
 
 	// Paths of the dumped machine, of those who built its programs too.
@@ -124,10 +127,8 @@ var policies = map[string]redact.Policy{
 	"unwind.Note.Module":                 redact.Keep,
 	"unwind.Note.Name":                   redact.Keep,
 	"unwind.Note.Op":                     redact.Keep,
-	"crash.Verdict.Rule":                 redact.Keep,
 	"crash.Pattern.Meaning":              redact.Keep,
 	"crash.Thrown.Types":                 redact.Keep,
-	"hang.Wait.Rule":                     redact.Keep,
 	"hang.Wait.Roles":                    redact.Keep,
 	"signature.Signature.Class":          redact.Keep,
 	"signature.Signature.Text":           redact.Keep,
@@ -137,7 +138,6 @@ var policies = map[string]redact.Policy{
 	"signature.Signature.Frames":         redact.Keep,
 	"signature.Signature.Stack":          redact.Keep,
 	"signature.Step.Name":                redact.Keep,
-	"signature.Step.Rule":                redact.Keep,
 	"report.Stream.Name":                 redact.Keep,
 	"report.WholeSystem.DebuggerData":    redact.Keep,
 	"report.WholeSystem.Layout":          redact.Keep,

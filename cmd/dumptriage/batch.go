@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -266,7 +267,10 @@ func parseSize(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	shift := map[string]int{"": 0, "k": 10, "m": 20, "g": 30}[strings.ToLower(m[2])]
-	return n << shift, err
+	if err != nil || n > math.MaxInt64>>shift {
+		return 0, fmt.Errorf("%q is more memory than there is", s)
+	}
+	return n << shift, nil
 }
 
 // workerCommand runs this program again with the same flags as a worker. It keeps

@@ -77,6 +77,10 @@ func argumentRedactor(args []string) *redact.Redactor {
 			r.LearnFolder(a)
 		} else if !strings.HasPrefix(a, "-") {
 			r.Learn(a)
+		} else if name, value, ok := strings.Cut(a, "="); ok && slices.Contains(folders, name) {
+			r.LearnFolder(value)
+		} else if ok {
+			r.Learn(value)
 		}
 	}
 	return r
