@@ -52,7 +52,7 @@ func hideTemplateArguments(s string) string {
 	var out strings.Builder
 	depth := 0
 	for i := 0; i < len(s); i++ {
-		if depth == 0 {
+		if depth == 0 && (i == 0 || !inName(s[i-1])) {
 			if n := operatorLength(s[i:]); n > 0 {
 				out.WriteString(s[i : i+n])
 				i += n - 1
@@ -89,6 +89,12 @@ func hideTemplateArguments(s string) string {
 
 // beginsPart reports whether the bracket at i follows no name.
 func beginsPart(s string, i int) bool { return i == 0 || strings.IndexByte(":`'!( ", s[i-1]) >= 0 }
+
+// inName reports whether a byte is one of an identifier's: the name of a function may
+// end in "operator" and be none.
+func inName(c byte) bool {
+	return c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
 
 // operatorLength is the length of an operator's name with angle brackets in it
 // that s begins with, else 0.

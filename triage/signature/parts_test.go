@@ -18,6 +18,7 @@ func TestNormalize(t *testing.T) {
 		"X::operator<<<char>": "X::operator<<<T>",
 		"X::operator-><int>":  "X::operator-><T>",
 		"X::operator<=>":      "X::operator<=>",
+		"my_operator<int>::f": "my_operator<T>::f",
 		"f<lambda_0123456789abcdef0123456789abcdef>::operator()":     "f<T>::operator()",
 		"run::<lambda_0123456789abcdef0123456789abcdef>::operator()": "run::<lambda>::operator()",
 		"`anonymous namespace'::f":                                   "`anonymous namespace'::f",
