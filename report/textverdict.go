@@ -45,7 +45,7 @@ func TriageText(w io.Writer, inc *triage.Incident, opt Options) error {
 	if kernelSays(inc) {
 		t.secondaryData(bugVerdict(opt.Verdict))
 	}
-	if opt.Verdict != nil && !opt.Brief {
+	if opt.Verdict != nil {
 		t.hangStacks(inc, opt.Verdict.Hang)
 	}
 	t.explainSignature(opt)

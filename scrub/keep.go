@@ -133,15 +133,15 @@ func (s *scrubber) appendRun(out []block, va uint64, n int) []block {
 	return append(out, block{va, data})
 }
 
-// wordBudget bounds the words that are looked at: stacks of a hostile dump may all
-// lie on each other.
-const wordBudget = 1 << 27
+// stackBudget bounds the bytes of stacks that are cleared and looked at: stacks of a
+// hostile dump may all lie on each other.
+const stackBudget = 1 << 28
 
 // reduce replaces the words of stacks that are not kept: by 1, which no address is,
 // or by 0 what was 0. Where stacks overlap, a word
 // is kept if one of them keeps it.
 func (s *scrubber) reduce(blocks []block) ([]block, error) {
-	budget := uint64(wordBudget)
+	budget := uint64(stackBudget)
 	for i := range blocks {
 		b := &blocks[i]
 		old := slices.Clone(b.data)
@@ -155,14 +155,14 @@ func (s *scrubber) reduce(blocks []block) ([]block, error) {
 				if lo >= hi {
 					continue
 				}
-				if !restore {
-					clear(b.data[lo-b.va : hi-b.va])
-					continue
-				}
 				if hi-lo > budget {
 					return nil, &dump.Error{Code: dump.Limit, File: s.in.Path, Stream: "threads", Offset: -1, Size: -1, Msg: "the stacks of the threads overlap too often"}
 				}
 				budget -= hi - lo
+				if !restore {
+					clear(b.data[lo-b.va : hi-b.va])
+					continue
+				}
 				s.restore(a, b, old, lo, hi)
 			}
 		}

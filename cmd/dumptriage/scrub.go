@@ -21,7 +21,7 @@ var (
 )
 
 // scrubComment tells who opens a scrubbed dump with another tool why so little is in it.
-const scrubComment = "scrubbed by dumptriage: memory holds what stacks are unwound by, the rest is missing or zero"
+const scrubComment = "scrubbed by dumptriage: memory holds what stacks are unwound by, the rest is missing, 0 or 1"
 
 func scrubCommand() *cli.Command {
 	return &cli.Command{
