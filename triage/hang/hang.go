@@ -1,6 +1,8 @@
 package hang
 
 import (
+	"slices"
+
 	"dumptriage/dump"
 	"dumptriage/triage"
 )
@@ -274,21 +276,30 @@ func (a *analysis) times(w *Wait, t *triage.Thread) {
 	}
 }
 
+// process tells the processes of a kernel dump apart: their handles and the addresses
+// of their locks say nothing across them. 0 beside a user dump, which is of one, and of
+// a pair some threads are in that half only.
+func (a *analysis) process(i int) uint64 {
+	if k := a.inc.Threads[i].KernelInfo; k != nil && a.inc.UserSpace == nil {
+		return k.EPROCESS
+	}
+	return 0
+}
+
 // heldByFrames makes the thread whose stack shows it to hold the loader lock, or
 // to collect garbage, the owner for those that wait, when there is one such.
 func (a *analysis) heldByFrames() {
 	for class, kind := range map[Class]Kind{ClassLoaderLock: KindLoader, ClassGC: KindGC} {
-		holder := -1
+		holders := map[uint64]int{} // by process
 		for i := range a.waits {
-			for _, k := range a.waits[i].Holds {
-				if k != kind {
-					continue
-				}
-				if holder >= 0 && holder != i {
-					holder = len(a.waits) // more than one: which is not known
-				} else {
-					holder = i
-				}
+			if !slices.Contains(a.waits[i].Holds, kind) {
+				continue
+			}
+			p := a.process(i)
+			if _, twice := holders[p]; twice {
+				holders[p] = -1 // more than one: which is not known
+			} else {
+				holders[p] = i
 			}
 		}
 		for i := range a.waits {
@@ -297,7 +308,7 @@ func (a *analysis) heldByFrames() {
 				continue
 			}
 			w.Object.Kind = kind
-			if w.Owner == nil && holder >= 0 && holder < len(a.waits) && holder != i {
+			if holder, ok := holders[a.process(i)]; ok && w.Owner == nil && holder >= 0 && holder != i {
 				w.Owner = &Owner{ThreadID: a.inc.Threads[holder].ID, Index: holder, Confidence: Medium, Evidence: []Evidence{{Source: FromFrames, Frame: -1}}}
 			}
 		}

@@ -175,8 +175,9 @@ func (a *analysis) verdict() *Verdict {
 // contended groups waiting threads by the object they wait for.
 func (a *analysis) contended(v *Verdict) {
 	type key struct {
-		kind  Kind
-		value uint64
+		process uint64 // 0 of a kernel object, which processes share
+		kind    Kind
+		value   uint64
 	}
 	groups := map[key]int{}
 	var all []Contended
@@ -185,7 +186,10 @@ func (a *analysis) contended(v *Verdict) {
 		if !w.Object.Known() || w.Object.Kind == KindHandles || !w.Class.lock() && w.Owner == nil && w.Class != ClassGC {
 			continue
 		}
-		k := key{w.Object.Kind, w.Object.Value}
+		k := key{a.process(i), w.Object.Kind, w.Object.Value}
+		if k.kind == KindKernel {
+			k.process = 0
+		}
 		at, ok := groups[k]
 		if !ok {
 			at = len(all)
