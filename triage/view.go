@@ -34,8 +34,15 @@ func viewOf(w *walker) *View {
 	if w == nil {
 		return nil
 	}
-	return &View{Memory: w.space.mem, Regions: w.space.regions, Modules: w.space.mods, space: w.space, walker: w}
+	if w.view == nil {
+		w.view = &View{Memory: w.space.mem, Regions: w.space.regions, Modules: w.space.mods, space: w.space, walker: w}
+	}
+	return w.view
 }
+
+// View is the address space that the half was walked in: in a full kernel dump, of a
+// user half that of its thread's process. Nil for a half that no walk made.
+func (h *Half) View() *View { return viewOf(h.walkedBy.walker) }
 
 // ReadAt implements dump.Memory.
 func (v *View) ReadAt(p []byte, va uint64) (int, error) {

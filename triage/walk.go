@@ -15,6 +15,7 @@ type walker struct {
 	names    map[nameKey]symbols.Name
 	wow64    *walker      // of the same memory's 32-bit stacks, nil until one is met
 	budget   *frameBudget // of the whole analysis
+	view     *View        // of the same memory, nil until one is asked for
 }
 
 type nameKey struct{ lookup, ip uint64 }

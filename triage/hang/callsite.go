@@ -89,7 +89,8 @@ func (a *analysis) argX86(h *triage.Half, i, arg int) (uint64, bool) {
 // it cannot be had whole.
 func (a *analysis) siteOf(h *triage.Half, i int) *callSite {
 	ret := h.Frames[i].IP
-	if s, done := a.sites[ret]; done {
+	key := siteKey{a.space, ret}
+	if s, done := a.sites[key]; done {
 		return s
 	}
 	s := a.decodeSite(ret)
@@ -101,7 +102,7 @@ func (a *analysis) siteOf(h *triage.Half, i int) *callSite {
 			a.kept += n
 		}
 	}
-	a.sites[ret] = s
+	a.sites[key] = s
 	return s
 }
 

@@ -25,7 +25,7 @@ func argumentOf(t testing.TB, code string, reg dump.Reg) (uint64, bool) {
 		return 0, false
 	}
 	m := memory32{0x5030: 0x77, 0x5034: 0, 0x5038: 0x99}
-	a := &analysis{inc: incident(), space: triage.NewView(m, nil, nil), sites: map[uint64]*callSite{}}
+	a := &analysis{inc: incident(), space: triage.NewView(m, nil, nil), sites: map[siteKey]*callSite{}}
 	regs := dump.Registers{Arch: dump.AMD64}
 	regs.Set(dump.RBX, 0x1111)
 	regs.Set(dump.RDI, 0x2222)
@@ -85,7 +85,7 @@ func TestArguments(t *testing.T) {
 // lock's address in rcx.
 func smallDump(t *testing.T, codes ...string) *analysis {
 	t.Helper()
-	a := &analysis{inc: incident(), rules: builtinRules(t), sites: map[uint64]*callSite{}}
+	a := &analysis{inc: incident(), rules: builtinRules(t), sites: map[siteKey]*callSite{}}
 	for i, code := range codes {
 		b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
 		if err != nil {
@@ -94,7 +94,8 @@ func smallDump(t *testing.T, codes ...string) *analysis {
 		th := thread(uint32(100+4*i), "ntdll!NtWaitForAlertByThreadId", "ntdll!RtlEnterCriticalSection", "app!f")
 		ret := uint64(0x9000 + i)
 		th.User.Frames[2].IP = ret
-		if a.sites[ret] = siteIn(b, siteStart); a.sites[ret] == nil {
+		key := siteKey{a.space, ret}
+		if a.sites[key] = siteIn(b, siteStart); a.sites[key] == nil {
 			t.Fatalf("code %d does not end in a call", i)
 		}
 		a.inc.Threads = append(a.inc.Threads, th)

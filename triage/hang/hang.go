@@ -11,13 +11,13 @@ import (
 type analysis struct {
 	inc     *triage.Incident
 	rules   *Rules
-	space   *triage.View // of the user halves; may be nil
+	space   *triage.View // of the thread's user half, see enter; may be nil
 	handles map[uint64]*dump.Handle
 	byID    map[uint32]int // index in inc.Threads
 
 	byETHREAD map[uint64]int          // the same
 	found     map[[2]string]*ruleHits // by module and function
-	sites     map[uint64]*callSite
+	sites     map[siteKey]*callSite
 	kept      int // instructions in sites
 	waits     []Wait
 
@@ -52,10 +52,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	if r == nil {
 		r, _ = NewRules(nil)
 	}
-	a := &analysis{inc: inc, rules: r, space: inc.UserSpace, sites: map[uint64]*callSite{}, work: maxWork, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}, byETHREAD: map[uint64]int{}, found: map[[2]string]*ruleHits{}}
-	if a.space == nil {
-		a.space = inc.KernelSpace
-	}
+	a := &analysis{inc: inc, rules: r, sites: map[siteKey]*callSite{}, work: maxWork, byID: map[uint32]int{}, handles: map[uint64]*dump.Handle{}, byETHREAD: map[uint64]int{}, found: map[[2]string]*ruleHits{}}
 	for i := range inc.Handles {
 		a.handles[inc.Handles[i].Value] = &inc.Handles[i]
 	}
@@ -78,6 +75,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 		*w = a.classify(t)
 		a.times(w, t)
 		a.short = false
+		a.enter(t)
 		if a.resolve(w, t); a.short {
 			a.unresolved++
 		}
@@ -87,6 +85,23 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	a.heldByFrames()
 	a.heldByCode()
 	return a.verdict()
+}
+
+// siteKey is a return address in an address space.
+type siteKey struct {
+	space *triage.View
+	ret   uint64
+}
+
+// enter makes the memory of a thread's process what is read. Full kernel dumps have
+// many processes, and an address says something in its own only.
+func (a *analysis) enter(t *triage.Thread) {
+	if a.space = a.inc.UserSpace; a.space != nil || t.User == nil {
+		return
+	}
+	if a.space = t.User.View(); a.space == nil {
+		a.space = a.inc.KernelSpace
+	}
 }
 
 // index finds a thread by its id, -1 when the dump has none.

@@ -13,26 +13,27 @@ import (
 // path through code: a jump may have passed the call by. It counts only for a
 // lock that another thread waits for, and its confidence is low.
 func (a *analysis) heldByCode() {
-	wanted := map[uint64]bool{}
+	type lock struct{ process, address uint64 }
+	wanted := map[lock]bool{}
 	for i := range a.waits {
 		if w := &a.waits[i]; w.inferable() {
-			wanted[w.Object.Value] = true
+			wanted[lock{a.process(i), w.Object.Value}] = true
 		}
 	}
 	if len(wanted) == 0 {
 		return
 	}
-	holders := map[uint64][]int{}
+	holders := map[lock][]int{}
 	for i := range a.waits {
-		for lock := range a.takenBefore(i) {
-			if wanted[lock] {
-				holders[lock] = append(holders[lock], i)
+		for address := range a.takenBefore(i) {
+			if l := (lock{a.process(i), address}); wanted[l] {
+				holders[l] = append(holders[l], i)
 			}
 		}
 	}
 	for i := range a.waits {
 		w := &a.waits[i]
-		h := holders[w.Object.Value]
+		h := holders[lock{a.process(i), w.Object.Value}]
 		// A critical section lets its owner in again, a slim lock does not.
 		if !w.inferable() || len(h) != 1 || h[0] == i && w.Class == ClassCritical {
 			continue
@@ -54,6 +55,7 @@ func (a *analysis) takenBefore(i int) map[uint64]bool {
 	if w.Class != ClassCritical && w.Class != ClassSRW || t.User == nil || t.User.Registers.Arch != dump.AMD64 || w.Kernel || w.Frame+1 >= len(t.User.Frames) {
 		return nil
 	}
+	a.enter(t)
 	site := a.siteOf(t.User, w.Frame+1)
 	if site == nil {
 		return nil

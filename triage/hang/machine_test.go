@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"dumptriage/dump"
 	"dumptriage/fixtures/machine"
 	"dumptriage/internal/input"
 	"dumptriage/triage"
@@ -73,5 +74,48 @@ func TestOwnersOfAFullKernelDump(t *testing.T) {
 	}
 	if k := v.Waits[v.Subject].InKernel; k == nil || len(k.IRPs) != 1 || k.IRPs[0].Major != 3 { // IRP_MJ_READ
 		t.Errorf("in the kernel %+v", k)
+	}
+}
+
+// Each thread's locks are read in the memory of its own process: there lie its stack
+// and the image that its user half begins in.
+func TestThreadsAreReadInTheirProcess(t *testing.T) {
+	m := machine.Build(machine.Windows22H2)
+	b := m.Dump(machine.Full)
+	f, err := input.New(bytes.NewReader(b), int64(len(b)), "MEMORY.DMP", input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := triage.OpenInput(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	inc, err := triage.Analyze(nil, d, "", triage.Options{AllProcesses: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inc.Close()
+	a := &analysis{inc: inc}
+	spaces := map[*triage.View]uint64{}
+	for i := range inc.Threads {
+		th := &inc.Threads[i]
+		if th.User == nil || len(th.User.Frames) < 2 {
+			continue
+		}
+		a.enter(th)
+		owner, seen := spaces[a.space]
+		if spaces[a.space] = a.process(i); seen && owner != a.process(i) && th.Wow64 == nil {
+			t.Errorf("threads of the processes %#x and %#x are read in one memory", owner, a.process(i))
+		}
+		if a.space.Module(th.User.Frames[0].IP) == nil {
+			t.Errorf("thread %#x: no module at %#x in the memory that is read", th.ID, th.User.Frames[0].IP)
+		}
+		if _, err := dump.ReadUint32(a.space, th.User.Frames[1].SP-8); err != nil {
+			t.Errorf("thread %#x: its stack: %v", th.ID, err)
+		}
+	}
+	if len(spaces) < 3 {
+		t.Errorf("%d address spaces, want those of three programs at least", len(spaces))
 	}
 }
