@@ -147,6 +147,9 @@ func (r *Redactor) note(p Policy, s string) {
 	case Path, Object, Command, Secret, Variable:
 		r.noteUsers(s)
 	}
+	if p == Variable {
+		r.noteVariable(s)
+	}
 	switch p {
 	case Secret, Object, Name, Command, Base:
 		if len(s) >= shortest {

@@ -106,6 +106,21 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// What an environment calls the user and the machine is in no sentence, in any case.
+func TestNamesOfTheEnvironment(t *testing.T) {
+	type process struct{ Environment []string }
+	type note struct{ Text string }
+	p := &process{[]string{`USERNAME=Ann`, `ComputerName=ACME-PC01`, `LOGONSERVER=\\ACME-DC`, `USERDOMAIN=it`, `OS=Windows_NT`, `Path=main`}}
+	n := &note{`ann on acme-pc01 by \Acme-DC: it is main, annual, of Windows_NT`}
+	New(map[string]Policy{"redact.process.Environment": Variable, "redact.note.Text": Sentence}).Values(n, p)
+	if want := `<user1> on <host1> by \<host2>: it is main, annual, of Windows_NT`; n.Text != want {
+		t.Errorf("%q, want %q", n.Text, want)
+	}
+	if want := `USERNAME=<value1>`; p.Environment[0] != want {
+		t.Errorf("%q, want %q", p.Environment[0], want)
+	}
+}
+
 func TestPathOfDrivers(t *testing.T) {
 	for in, want := range map[string]string{
 		`\SystemRoot\system32\ntoskrnl.exe`:      `\SystemRoot\system32\ntoskrnl.exe`,

@@ -102,11 +102,32 @@ func (r *Redactor) leaf(dir, name string) string {
 // noteUsers learns the names of users from a path.
 func (r *Redactor) noteUsers(s string) {
 	for _, m := range userFolder.FindAllStringSubmatch(s, -1) {
-		name := strings.ToLower(strings.TrimSpace(m[1]))
-		if name == "" || r.users[name] != "" || slices.Contains(sharedUsers, name) {
-			continue
-		}
-		r.users[name], r.userName = r.pseudonym("user", name), nil
+		r.noteWord("user", m[1])
+	}
+}
+
+// noteWord learns the name of a user or a machine, which sentences may not hold as a
+// word, in any case.
+func (r *Redactor) noteWord(label, name string) {
+	name = strings.ToLower(strings.Trim(name, `\ `))
+	if name == "" || r.users[name] != "" || slices.Contains(sharedUsers, name) {
+		return
+	}
+	r.users[name], r.userName = r.pseudonym(label, name), nil
+}
+
+// whose lists the variables of an environment that tell a user, machine or domain.
+var whose = map[string]string{
+	"USERNAME": "user", "COMPUTERNAME": "host", "LOGONSERVER": "host", "CLIENTNAME": "host",
+	"USERDOMAIN": "domain", "USERDNSDOMAIN": "domain", "USERDOMAIN_ROAMINGPROFILE": "domain",
+}
+
+// noteVariable learns what one variable of an environment tells.
+func (r *Redactor) noteVariable(s string) {
+	name, value, _ := strings.Cut(s, "=")
+	// Two letters alone are too common a word to take out of every sentence.
+	if label := whose[strings.ToUpper(name)]; label != "" && len(value) > 2 {
+		r.noteWord(label, value)
 	}
 }
 
