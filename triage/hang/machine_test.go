@@ -10,10 +10,9 @@ import (
 	"dumptriage/triage"
 )
 
-// The machine's own word on who holds up whom, against what a full kernel dump
-// of it gives, whatever the half that knows.
-func TestOwnersOfAFullKernelDump(t *testing.T) {
-	m := machine.Build(machine.Windows22H2)
+// wholeSystem analyses every process of a machine from a full dump of it.
+func wholeSystem(t *testing.T, m *machine.Machine) *triage.Incident {
+	t.Helper()
 	b := m.Dump(machine.Full)
 	f, err := input.New(bytes.NewReader(b), int64(len(b)), "MEMORY.DMP", input.Options{})
 	if err != nil {
@@ -23,12 +22,20 @@ func TestOwnersOfAFullKernelDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	t.Cleanup(func() { d.Close() })
 	inc, err := triage.Analyze(nil, d, "", triage.Options{AllProcesses: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer inc.Close()
+	t.Cleanup(func() { inc.Close() })
+	return inc
+}
+
+// The machine's own word on who holds up whom, against what a full kernel dump
+// of it gives, whatever the half that knows.
+func TestOwnersOfAFullKernelDump(t *testing.T) {
+	m := machine.Build(machine.Windows22H2)
+	inc := wholeSystem(t, m)
 	v := Of(inc, builtinRules(t))
 	owned := 0
 	for _, p := range m.Processes {
@@ -81,21 +88,7 @@ func TestOwnersOfAFullKernelDump(t *testing.T) {
 // and the image that its user half begins in.
 func TestThreadsAreReadInTheirProcess(t *testing.T) {
 	m := machine.Build(machine.Windows22H2)
-	b := m.Dump(machine.Full)
-	f, err := input.New(bytes.NewReader(b), int64(len(b)), "MEMORY.DMP", input.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := triage.OpenInput(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	inc, err := triage.Analyze(nil, d, "", triage.Options{AllProcesses: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inc.Close()
+	inc := wholeSystem(t, m)
 	a := &analysis{inc: inc}
 	spaces := map[*triage.View]uint64{}
 	for i := range inc.Threads {
