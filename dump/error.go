@@ -73,6 +73,14 @@ func (e *Error) Detail() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// AsError returns err if it is an *Error, else one of the code IO that says the same.
+func AsError(err error) *Error {
+	if e, ok := err.(*Error); ok {
+		return e
+	}
+	return &Error{Code: IO, Offset: -1, Size: -1, Msg: err.Error()}
+}
+
 // Errorf makes an Error without a place.
 func Errorf(code Code, stream, format string, args ...any) *Error {
 	return &Error{Code: code, Stream: stream, Offset: -1, Size: -1, Msg: fmt.Sprintf(format, args...)}

@@ -117,13 +117,13 @@ func (a *Analyzer) open(j Job) (*opened, error) {
 	}
 	switch {
 	case err != nil: // nobody named it: the first is no worse for it
-		e := *asError(err)
+		e := *dump.AsError(err)
 		e.Warning = true
 		o.warnings = append(o.warnings, &e)
 	case other == nil:
 	case other.Kernel() == first.Kernel():
 		o.refuse(other, "is not the other half of "+j.Path)
-	case !sameProcess(first, other):
+	case !triage.SameProcess(first, other):
 		o.refuse(other, fmt.Sprintf("is of process %d, not %d; not used", other.Process().PID, first.Process().PID))
 	case other.Kernel():
 		o.kernel = other
@@ -138,19 +138,6 @@ func (o *opened) refuse(d *triage.Dump, why string) {
 	e.File, e.Warning = d.Path, true
 	o.warnings = append(o.warnings, e)
 	d.Close()
-}
-
-// sameProcess is false when the process ids of two dumps are known to differ.
-func sameProcess(a, b *triage.Dump) bool {
-	ap, bp := a.Process(), b.Process()
-	return !ap.HasPID || !bp.HasPID || ap.PID == bp.PID
-}
-
-func asError(err error) *dump.Error {
-	if e, ok := err.(*dump.Error); ok {
-		return e
-	}
-	return &dump.Error{Code: dump.IO, Offset: -1, Size: -1, Msg: err.Error()}
 }
 
 // options are those of a record with the given key.
@@ -175,6 +162,6 @@ func failure(opt report.Options, j Job, err error) Record {
 	if j.Kernel != "" {
 		in = append(in, triage.Input{Path: j.Kernel, Size: -1})
 	}
-	_ = report.BatchFailureJSON(&line, opt, in, []*dump.Error{asError(err)}) // a buffer takes anything
+	_ = report.BatchFailureJSON(&line, opt, in, []*dump.Error{dump.AsError(err)}) // a buffer takes anything
 	return Record{Job: j, Key: opt.BatchKey, Status: report.StatusError, Line: line.Bytes()}
 }

@@ -274,3 +274,23 @@ func TestFullStacksX86(t *testing.T) {
 		t.Errorf("%d threads walked", walked)
 	}
 }
+
+// TestSameProcessOfASystem: a user dump goes with the dump of a system that has its
+// process, whichever process stopped the system.
+func TestSameProcessOfASystem(t *testing.T) {
+	system := openBytes(t, "MEMORY.DMP", machine.Build(machine.Windows22H2).Dump(machine.Full))
+	for _, c := range []struct {
+		process dump.Process
+		want    bool
+	}{
+		{dump.Process{PID: 0x1f30, HasPID: true}, true},  // stopped it
+		{dump.Process{PID: 0x5a8, HasPID: true}, true},   // another
+		{dump.Process{PID: 0x9999, HasPID: true}, false}, // none of it
+		{dump.Process{}, true},                           // not known
+	} {
+		user := (&fake{process: c.process}).at(t, "app.dmp")
+		if a, b := SameProcess(user, system), SameProcess(system, user); a != c.want || b != c.want {
+			t.Errorf("process %#x: %v, and the other way round %v, want %v", c.process.PID, a, b, c.want)
+		}
+	}
+}

@@ -46,6 +46,16 @@ func pair(user, kernel *Dump, how string) (*Pairing, error) {
 	return p, nil
 }
 
+// SameProcess is false when the process ids of two dumps are known to differ. A
+// dump of a whole system holds many.
+func SameProcess(a, b *Dump) bool {
+	ap, bp := a.Process(), b.Process()
+	if ap.HasPID && b.Holds(ap.PID) || bp.HasPID && a.Holds(bp.PID) {
+		return true
+	}
+	return !ap.HasPID || !bp.HasPID || ap.PID == bp.PID
+}
+
 func (p *Pairing) warn(format string, args ...any) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
 }

@@ -127,7 +127,7 @@ func (o *opened) addCompanion(c *cli.Context) {
 		return
 	case d.Kernel() == first.Kernel():
 		warn(c, "%s is not a %s dump; not used", d.Path, half(!d.Kernel()))
-	case !sameProcess(first, d):
+	case !triage.SameProcess(first, d):
 		warn(c, "%s is of process %d, not %d; not used", d.Path, d.Process().PID, first.Process().PID)
 	default:
 		o.add(d)
@@ -135,24 +135,6 @@ func (o *opened) addCompanion(c *cli.Context) {
 		return
 	}
 	d.Close()
-}
-
-// sameProcess is false when the process ids of two dumps are known to differ. A
-// dump of a whole system holds many.
-func sameProcess(a, b *triage.Dump) bool {
-	ap, bp := a.Process(), b.Process()
-	if ap.HasPID && b.Holds(ap.PID) || bp.HasPID && a.Holds(bp.PID) {
-		return true
-	}
-	return !ap.HasPID || !bp.HasPID || ap.PID == bp.PID
-}
-
-// asError makes any error a *dump.Error for the JSON object of a failure.
-func asError(err error) *dump.Error {
-	if e, ok := err.(*dump.Error); ok {
-		return e
-	}
-	return &dump.Error{Code: dump.IO, Offset: -1, Size: -1, Msg: err.Error()}
 }
 
 // failedInputs names the files of a command line that led to no answer.

@@ -113,7 +113,7 @@ func fail(c *cli.Context, err error) error {
 	if errors.As(err, &usage) || !c.Bool(jsonFlag.Name) {
 		return err
 	}
-	if werr := report.FailureJSON(c.App.Writer, basicOptions(c), failedInputs(c), []*dump.Error{asError(err)}); werr != nil {
+	if werr := report.FailureJSON(c.App.Writer, basicOptions(c), failedInputs(c), []*dump.Error{dump.AsError(err)}); werr != nil {
 		return werr
 	}
 	return err

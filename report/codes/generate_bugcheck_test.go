@@ -192,20 +192,5 @@ func guidBytes(s string) (g [16]byte, err error) {
 }
 
 func TestTablesAreFreshBugChecks(t *testing.T) {
-	want, err := generateBugChecks("tables")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile("tables_bugcheck.go", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile("tables_bugcheck.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got = bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")); !bytes.Equal(got, want) {
-		t.Error("tables_bugcheck.go is stale: run go generate ./report/codes")
-	}
+	checkFresh(t, "tables_bugcheck.go", generateBugChecks)
 }

@@ -167,22 +167,26 @@ func separate(b *bytes.Buffer, i, n int) {
 }
 
 // The checked-in Go file is what the tables say.
-func TestTablesAreFresh(t *testing.T) {
+func TestTablesAreFresh(t *testing.T) { checkFresh(t, "tables.go", generate) }
+
+// checkFresh compares a checked-in Go file with what a generator makes of the tables.
+func checkFresh(t *testing.T, file string, generate func(dir string) ([]byte, error)) {
+	t.Helper()
 	want, err := generate("tables")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile("tables.go", want, 0o644); err != nil {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile("tables.go")
+	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got = bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")); !bytes.Equal(got, want) {
-		t.Error("tables.go is stale: run go generate ./report/codes")
+		t.Errorf("%s is stale: run go generate ./report/codes", file)
 	}
 }
 
