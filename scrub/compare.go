@@ -47,6 +47,9 @@ func (s *scrubber) compare(inc *triage.Incident, res *Result) (differs []mismatc
 			}
 		}
 	}
+	for i := len(s.inc.Threads); i < len(inc.Threads); i++ {
+		res.Differences = append(res.Differences, Difference{inc.Threads[i].ID, "user", -1, "the thread is in the new dump only"})
+	}
 	return differs
 }
 

@@ -14,14 +14,33 @@ import (
 // block is a run of memory that is kept.
 type block struct {
 	va   uint64
-	data []byte
+	data []byte // never empty
 }
+
+// last is the address of the last byte: the end may be that of the address space,
+// which no number is.
+func (b *block) last() uint64 { return b.va + uint64(len(b.data)-1) }
 
 // area is a stack, in which words are chosen one by one.
 type area struct {
-	lo, hi uint64
-	word   int // bytes
-	thread int // index
+	lo, hi uint64 // hi of math.MaxUint64 takes in the last byte of the address space
+	word   int    // bytes
+	thread int    // index
+}
+
+// within returns the part of a block that lies in the area, as offsets in its bytes.
+func (a *area) within(b *block) (from, to int) {
+	if a.lo > b.last() || a.hi <= b.va {
+		return 0, 0
+	}
+	from, to = 0, len(b.data)
+	if a.lo > b.va {
+		from = int(a.lo - b.va)
+	}
+	if a.hi <= b.last() && a.hi < math.MaxUint64 {
+		to = int(a.hi - b.va)
+	}
+	return from, to
 }
 
 // reach is how far a stack is taken to go around frames that lie outside of the
@@ -123,7 +142,9 @@ func (s *scrubber) memory() ([]block, error) {
 func (s *scrubber) appendRun(out []block, va uint64, n int) []block {
 	data := make([]byte, n)
 	n, _ = s.rec.mem.ReadAt(data, va)
-	data = data[:n]
+	if data = data[:n]; n == 0 {
+		return out
+	}
 	if last := len(out) - 1; last >= 0 {
 		if b := &out[last]; va-b.va-uint64(len(b.data)) <= gap {
 			b.data = append(append(b.data, make([]byte, int(va-b.va)-len(b.data))...), data...)
@@ -148,39 +169,39 @@ func (s *scrubber) reduce(blocks []block) ([]block, error) {
 		for _, restore := range []bool{false, true} {
 			for k := range s.places {
 				a := &s.places[k]
-				if a.lo >= b.va+uint64(len(b.data)) {
+				if a.lo > b.last() {
 					break
 				}
-				lo, hi := max(a.lo, b.va), min(a.hi, b.va+uint64(len(b.data)))
-				if lo >= hi {
+				from, to := a.within(b)
+				if from >= to {
 					continue
 				}
-				if hi-lo > budget {
+				if uint64(to-from) > budget {
 					return nil, &dump.Error{Code: dump.Limit, File: s.in.Path, Stream: "threads", Offset: -1, Size: -1, Msg: "the stacks of the threads overlap too often"}
 				}
-				budget -= hi - lo
+				budget -= uint64(to - from)
 				if !restore {
-					clear(b.data[lo-b.va : hi-b.va])
+					clear(b.data[from:to])
 					continue
 				}
-				s.restore(a, b, old, lo, hi)
+				s.restore(a, b, old, from, to)
 			}
 		}
 	}
 	return blocks, nil
 }
 
-// restore puts the words from lo to hi that are kept back into a block. A word of
-// which a part is beyond them is no pointer.
-func (s *scrubber) restore(a *area, b *block, old []byte, lo, hi uint64) {
+// restore puts the words between two offsets in a block that are kept back into it. A
+// word of which a part is beyond them is no pointer.
+func (s *scrubber) restore(a *area, b *block, old []byte, from, to int) {
 	if s.levels[a.thread] == All {
-		copy(b.data[lo-b.va:hi-b.va], old[lo-b.va:hi-b.va])
+		copy(b.data[from:to], old[from:to])
 		return
 	}
-	size := uint64(a.word)
-	for va := (lo + size - 1) &^ (size - 1); va+size <= hi; va += size {
-		at := va - b.va
-		w := old[at : at+size]
+	size := a.word
+	unaligned := int((b.va + uint64(from)) % uint64(size))
+	for at := from + (size-unaligned)%size; at+size <= to; at += size {
+		va, w := b.va+uint64(at), old[at:at+size]
 		switch v := word(w); {
 		case v == 0:
 		case s.keepWord(a, va, v):
@@ -207,7 +228,7 @@ func (s *scrubber) keepWord(a *area, va, v uint64) bool {
 	if s.frames[v] || s.inStack(a.thread, v) {
 		return true
 	}
-	inStep := func(p span) bool { return va+uint64(a.word) > p.lo && va < p.hi }
+	inStep := func(p span) bool { return va+uint64(a.word-1) >= p.lo && va <= p.hi-1 }
 	return s.levels[a.thread] >= Code && s.isCode(v) || slices.ContainsFunc(s.steps[a.thread], inStep)
 }
 
