@@ -75,7 +75,7 @@ func (s *Store) FindDebug(cv dump.CodeView, image string) (Debug, string, DebugS
 
 // found is the outcome of a search for debug information.
 type found struct {
-	debug   Debug
+	opened
 	file    string
 	state   DebugState
 	queries []*query
@@ -100,12 +100,12 @@ func (s *Store) lookDebug(cv dump.CodeView, image string) found {
 	file := s.search(queries...)
 	switch {
 	case file != "":
-		return found{d.debug, file, DebugLoaded, queries}
+		return found{d.opened, file, DebugLoaded, queries}
 	case d.other == "":
 		return found{state: DebugMissing, queries: queries}
 	case s.allowMismatch:
-		if debug, err := s.openDebug(d.otherFormat, d.other, cv, false); err == nil {
-			return found{debug, d.other, DebugMismatch, queries}
+		if o, err := s.openDebug(d.otherFormat, d.other, cv, false); err == nil {
+			return found{o, d.other, DebugMismatch, queries}
 		}
 	}
 	return found{state: DebugMismatch, queries: queries}
@@ -116,7 +116,7 @@ type debugSearch struct {
 	store       *Store
 	cv          dump.CodeView
 	beside      string
-	debug       Debug
+	opened      opened
 	other       string // the first file of another build
 	otherFormat *debugFormat
 }
@@ -126,7 +126,7 @@ func (d *debugSearch) query(format *debugFormat) *query {
 	return &query{
 		keys: []FileKey{key}, names: []string{strings.ToLower(key.Name)}, beside: d.beside, id: key.ID, maxSize: maxDebugSize, plain: format.plain,
 		use: func(file string) (err error) {
-			d.debug, err = d.store.openDebug(format, file, d.cv, true)
+			d.opened, err = d.store.openDebug(format, file, d.cv, true)
 			if e, ok := errors.AsType[*dump.Error](err); ok && e.Code == dump.Mismatch && d.other == "" {
 				d.other, d.otherFormat = file, format
 			}
@@ -153,22 +153,26 @@ func (f *debugFormat) fileKey(cv *dump.CodeView) FileKey {
 }
 
 // openDebug opens a file, and unless another build is wanted refuses that.
-func (s *Store) openDebug(format *debugFormat, file string, cv dump.CodeView, same bool) (Debug, error) {
+func (s *Store) openDebug(format *debugFormat, file string, cv dump.CodeView, same bool) (opened, error) {
+	if err := s.failed[file]; err != nil {
+		return opened{}, err
+	}
 	name := format.name(&cv)
 	f, err := input.Open(file, input.Options{MaxSize: maxDebugSize, Want: func(member string) bool { return sameName(member, name) }})
 	if err != nil {
-		return nil, err
+		return opened{}, err
 	}
 	d, err := format.open(f, f.Size(), file)
 	if err == nil && same {
 		err = d.Matches(cv)
 	}
 	if err != nil {
+		s.failed.keep(file, err)
 		f.Close()
-		return nil, err
+		return opened{}, err
 	}
 	s.open = append(s.open, f)
-	return d, nil
+	return opened{d, func() (Debug, error) { return format.open(f, f.Size(), file) }}, nil
 }
 
 // PDBKey is the symbol-store key of a PDB: GUID without punctuation, then age; of

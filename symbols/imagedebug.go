@@ -52,64 +52,111 @@ func (s *Store) FindImageDebug(im *pdata.Image, path string) (Debug, string) {
 	if !ok {
 		return nil, ""
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.rememberInImage(path, func() foundInImage { return s.lookInImage(r, size, path) })
+	return f.debug, f.file
+}
+
+// foundInImage is the debug information of an image and the path of its file.
+type foundInImage struct {
+	opened
+	file string
+}
+
+func (s *Store) lookInImage(r io.ReaderAt, size int64, path string) foundInImage {
 	own, err := dwarf.Open(r, size, path)
 	if err != nil {
-		return nil, ""
+		return foundInImage{}
 	}
+	inside := foundInImage{openedDWARF(own, r, size, path), path}
 	if own.HasDWARF() {
-		return DWARF{own}, path
+		return inside
 	}
-	if d, file := s.findLinked(own, path); d != nil {
-		return d, file
+	if linked := s.findLinked(own, path); linked.debug != nil {
+		return linked
 	}
 	if own.HasSymbols() {
-		return DWARF{own}, path
+		return inside
 	}
-	return nil, ""
+	return foundInImage{}
+}
+
+func openedDWARF(d *dwarf.File, r io.ReaderAt, size int64, path string) opened {
+	return opened{DWARF{d}, func() (Debug, error) {
+		d, err := dwarf.Open(r, size, path)
+		if err != nil {
+			return nil, err
+		}
+		return DWARF{d}, nil
+	}}
 }
 
 // findLinked looks for the file that holds what was stripped off an image.
-func (s *Store) findLinked(own *dwarf.File, image string) (Debug, string) {
+func (s *Store) findLinked(own *dwarf.File, image string) foundInImage {
 	name, sum, ok := own.Link()
 	if !ok || unsafeName(name) != "" {
-		return nil, ""
+		return foundInImage{}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var d Debug
+	var o opened
 	q := &query{names: []string{strings.ToLower(name)}, beside: besideImage(image), use: func(file string) (err error) {
-		d, err = s.openLinked(file, name, sum)
+		o, err = s.openLinked(file, name, sum)
 		return err
 	}}
 	if file := s.onDisk(q); file != "" {
-		return d, file
+		return foundInImage{o, file}
 	}
 	if q.beside != "" {
 		if file := s.inFolder(q, filepath.Join(q.beside, ".debug")); file != "" {
-			return d, file
+			return foundInImage{o, file}
 		}
 	}
-	return nil, ""
+	return foundInImage{}
 }
 
-func (s *Store) openLinked(path, name string, sum uint32) (Debug, error) {
+// openLinked opens a file of a checksum. To know that it is read whole, which is done
+// once.
+func (s *Store) openLinked(path, name string, sum uint32) (opened, error) {
+	if err := s.failed[path]; err != nil {
+		return opened{}, err
+	}
+	if known, ok := s.sums[path]; ok && known != sum {
+		return opened{}, wrongSum(path)
+	}
 	f, err := input.Open(path, input.Options{MaxSize: maxDebugSize, Want: func(member string) bool { return sameName(member, name) }})
 	if err != nil {
-		return nil, err
+		return opened{}, err
 	}
-	h := crc32.NewIEEE()
-	_, err = io.Copy(h, io.NewSectionReader(f, 0, f.Size()))
-	if err == nil && h.Sum32() != sum {
-		err = &dump.Error{Code: dump.Mismatch, File: path, Offset: -1, Size: -1, Msg: "its checksum is not the one that the image records"}
+	if err = s.proveSum(f, path, sum); err == nil {
+		var d *dwarf.File
+		if d, err = dwarf.Open(f, f.Size(), path); err == nil {
+			s.open = append(s.open, f)
+			return openedDWARF(d, f, f.Size(), path), nil
+		}
 	}
-	var d *dwarf.File
-	if err == nil {
-		d, err = dwarf.Open(f, f.Size(), path)
+	s.failed.keep(path, err)
+	f.Close()
+	return opened{}, err
+}
+
+func (s *Store) proveSum(f *input.File, path string, sum uint32) error {
+	known, ok := s.sums[path]
+	if !ok {
+		h := crc32.NewIEEE()
+		if _, err := io.Copy(h, io.NewSectionReader(f, 0, f.Size())); err != nil {
+			return err
+		}
+		known = h.Sum32()
+		if len(s.sums) < maxFailures {
+			s.sums[path] = known
+		}
 	}
-	if err != nil {
-		f.Close()
-		return nil, err
+	if known != sum {
+		return wrongSum(path)
 	}
-	s.open = append(s.open, f)
-	return DWARF{d}, nil
+	return nil
+}
+
+func wrongSum(path string) error {
+	return &dump.Error{Code: dump.Mismatch, File: path, Offset: -1, Size: -1, Msg: "its checksum is not the one that the image records"}
 }

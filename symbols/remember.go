@@ -1,12 +1,21 @@
 package symbols
 
-import "dumptriage/dump"
+import (
+	"errors"
+
+	"dumptriage/dump"
+)
 
 // memory is what a store that remembers has found. It is as large as what the
 // store has open, and as the number of modules that were searched in vain.
 type memory struct {
-	images map[imageKey]foundImage
-	debug  map[debugKey]found
+	images  map[imageKey]foundImage
+	debug   map[debugKey]found
+	inImage map[string]foundInImage // by the path of the image
+}
+
+func newMemory() *memory {
+	return &memory{map[imageKey]foundImage{}, map[debugKey]found{}, map[string]foundInImage{}}
 }
 
 type imageKey struct {
@@ -40,19 +49,72 @@ func (s *Store) rememberImage(m *dump.Module, look func() foundImage) foundImage
 	return f
 }
 
-// rememberDebug is the same for debug information. Such as turned out damaged is
-// opened again: its damage is told once, to whom it concerns.
+// rememberDebug is the same for debug information.
 func (s *Store) rememberDebug(cv dump.CodeView, image string, look func() found) found {
 	if s.memory == nil {
 		return look()
 	}
 	key := debugKey{cv, image}
 	f, ok := s.memory.debug[key]
-	if !ok || f.debug != nil && len(f.debug.Damage()) > 0 {
+	if !ok {
 		f = look()
-		s.memory.debug[key] = f
 	}
+	f.opened = f.renewed()
+	s.memory.debug[key] = f
 	return f
+}
+
+// rememberInImage is the same for the debug information of an image.
+func (s *Store) rememberInImage(image string, look func() foundInImage) foundInImage {
+	if s.memory == nil {
+		return look()
+	}
+	f, ok := s.memory.inImage[image]
+	if !ok {
+		f = look()
+	}
+	f.opened = f.renewed()
+	s.memory.inImage[image] = f
+	return f
+}
+
+// opened is debug information, and how it is read anew from the file that is open.
+type opened struct {
+	debug Debug
+	again func() (Debug, error)
+}
+
+// renewed returns it for another dump. Such as turned out damaged is read anew, out of
+// the file that is open: what one dump met of its damage is not told to the next one,
+// so that an answer does not depend on the dumps before.
+func (o opened) renewed() opened {
+	if o.debug == nil {
+		return o
+	}
+	if b, ok := o.debug.(interface{ Renew() }); ok {
+		b.Renew()
+	}
+	if d, ok := o.debug.(interface{ Damage() []*dump.Error }); ok && len(d.Damage()) > 0 {
+		if fresh, err := o.again(); err == nil {
+			o.debug = fresh
+		}
+	}
+	return o
+}
+
+// maxFailures bounds the files of which it is remembered that they cannot be read.
+const maxFailures = 4096
+
+// failures are files that cannot be read, by path, and why: many modules of many dumps
+// may come to one.
+type failures map[string]error
+
+// keep remembers why a file cannot be read. That it is another one than was wanted is
+// no failure.
+func (f failures) keep(path string, err error) {
+	if e, ok := errors.AsType[*dump.Error](err); ok && e.Code != dump.Mismatch && len(f) < maxFailures {
+		f[path] = err
+	}
 }
 
 // Opened returns how many files the store holds open.

@@ -47,6 +47,8 @@ type Store struct {
 	swept   map[string]bool     // caches in which no stale parts are left
 	open    []io.Closer
 	builds  map[string]pdata.Identity // of the files that were opened and refused
+	failed  failures
+	sums    map[string]uint32 // checksums of files that were split off images
 }
 
 // StoreOptions say how a store finds what its path names.
@@ -69,9 +71,9 @@ func NewStore(dirs []string) *Store { return NewPathStore(DirPath(dirs...), Stor
 
 // NewPathStore returns a store over a symbol path.
 func NewPathStore(path Path, opt StoreOptions) *Store {
-	s := &Store{path: slices.Clone(path), fetcher: opt.Fetcher, allowMismatch: opt.AllowMismatch}
+	s := &Store{path: slices.Clone(path), fetcher: opt.Fetcher, allowMismatch: opt.AllowMismatch, failed: failures{}, sums: map[string]uint32{}}
 	if opt.Remember {
-		s.memory = &memory{map[imageKey]foundImage{}, map[debugKey]found{}}
+		s.memory = newMemory()
 	}
 	return s
 }
@@ -238,12 +240,16 @@ func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
 	if id, ok := s.builds[path]; ok && !proves(id, m) {
 		return nil, refusal(path, id, m)
 	}
+	if err := s.failed[path]; err != nil {
+		return nil, err
+	}
 	f, err := input.Open(path, input.Options{Want: func(string) bool { return true }, MaxSize: int64(min(m.Size, math.MaxUint32)) + overlay})
 	if err != nil {
 		return nil, err
 	}
 	im, err := s.openVerified(f, f.Size(), path, m)
 	if err != nil {
+		s.failed.keep(path, err)
 		f.Close()
 		return nil, err
 	}

@@ -109,8 +109,11 @@ func compileTokens(text, stream string, arch dump.Arch) (p *program, depth int, 
 	}
 	p = &program{stream: stream}
 	for word := range strings.FieldsSeq(text) {
+		if len(p.tokens) == maxTokens {
+			return nil, 0, dump.Errorf(dump.Limit, stream, "its program has more than %d words: %.80q", maxTokens, text)
+		}
 		t, ok := p.token(word, arch)
-		if !ok || len(p.tokens) == maxTokens {
+		if !ok {
 			return nil, 0, dump.Errorf(dump.BadRecord, stream, "its program is not understood at %.40q: %.80q", word, text)
 		}
 		need, gives := t.op.effect()

@@ -106,6 +106,9 @@ func TestBadPrograms(t *testing.T) {
 		if !errors.As(err, &e) || e.Stream != "FrameData" || e.Msg == "" {
 			t.Errorf("%s: %v", name, err)
 		}
+		if tooMuch := name == "too many words" || name == "too many operands" || name == "too long"; e != nil && tooMuch != (e.Code == dump.Limit) {
+			t.Errorf("%s: the code is %v", name, e.Code)
+		}
 	}
 	for name, text := range map[string]string{"assigns to a value": "4 5 =", "divides by zero": "$T0 1 0 / =", "modulo zero": "$T0 1 0 % =", "aligns to zero": "$T0 $ebx 0 @ ="} {
 		w := space86().walkerFor(dump.X86)

@@ -253,18 +253,22 @@ func (b *body) functionAt(pc uint64) (int32, bool) {
 	return best.index, best.index != none
 }
 
-// chain returns the inlined calls of a function at an address, innermost first.
-func (b *body) chain(fn int32, pc uint64) []*inlined {
+// chain returns the inlined calls of a function at an address, innermost first; false
+// when that would take more than may be spent.
+func (f *File) chain(b *body, fn int32, pc uint64) ([]*inlined, bool) {
 	var out []*inlined
 	for i := b.funcs[fn].firstIn; i < b.funcs[fn].behindIn; i++ {
 		in := &b.inlines[i]
+		if !f.spend(1 + int(in.behind-in.first)) {
+			return nil, false
+		}
 		if in.function != fn || !covers(b.ranges[in.first:in.behind], pc) {
 			continue
 		}
 		out = append(out, in)
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].depth > out[j].depth })
-	return out
+	return out, true
 }
 
 func covers(list []span, pc uint64) bool {

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	maxDamage = 16       // errors that are kept
-	maxWeight = 1 << 20  // entries and lines of the units that are kept
-	maxPlaces = 1 << 14  // answers that are kept
-	maxHeld   = 16 << 20 // bytes of names in them
+	maxDamage     = 16       // errors that are kept
+	maxWeight     = 1 << 20  // entries and lines of the units that are kept
+	restingWeight = 1 << 16  // the same, from one dump to the next
+	maxPlaces     = 1 << 14  // answers that are kept
+	maxHeld       = 16 << 20 // bytes of names in them
 	// maxText caps the names and paths of one answer, which may be a chain of calls
 	// that all have the longest name there is.
 	maxText = 1 << 20
@@ -138,6 +139,19 @@ func (f *File) spend(n int) bool {
 	return f.work <= maxWork
 }
 
+// Renew lets as much be decoded for what is asked from now on as of a file that was
+// just opened. Units that weigh much are let go: who keeps many files open has memory
+// for little of each.
+func (f *File) Renew() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.work = 0
+	if f.weight > restingWeight {
+		clear(f.bodies)
+		f.weight = 0
+	}
+}
+
 // read reads a string for an answer, "" when there is none or the answer has become
 // too long; crowded tells which.
 func (f *File) read(s *section, off uint64) string {
@@ -206,8 +220,13 @@ func (f *File) inUnit(unit int32, pc uint64) (Location, bool) {
 		return Location{File: f.fileName(unit, b.lines, file), Line: line}, false
 	}
 	loc := Location{Function: f.nameOf(unit, b, b.funcs[fn].entry), RVA: uint32(b.funcs[fn].start - f.im.base)}
+	chain, ok := f.chain(b, fn, pc)
+	if !ok { // the line is that of the innermost call, whichever that is
+		f.note(dump.Errorf(dump.Limit, f.info.name, "more inlined calls than are looked at"))
+		return loc, true
+	}
 	// From the inside out: each call's place is where its caller stands.
-	for _, in := range b.chain(fn, pc) {
+	for _, in := range chain {
 		loc.Inlines = append(loc.Inlines, Inline{f.nameOf(unit, b, in.entry), f.fileName(unit, b.lines, file), line})
 		file, line = in.file, uint32(min(in.line, 1<<32-1))
 	}

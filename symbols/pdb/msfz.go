@@ -30,13 +30,16 @@ const (
 	compressionZstd    = 1
 	compressionDeflate = 2
 
-	// What is unpacked must stand in a relation to what is there: real files
-	// shrink to a tenth at most, and a few bytes must not become gigabytes.
-	maxMSFZRatio  = 64
-	maxMSFZSmall  = 16 << 20 // that any file may unfold to
-	maxMSFZChunk  = 256 << 20
-	maxMSFZDir    = 256 << 20
-	maxMSFZCached = 16 << 20 // bytes of unpacked chunks that are kept
+	// What is unpacked must stand in a relation to what is there, so that a few bytes
+	// do not become gigabytes. Real files shrink to a tenth at most; the bound is wider,
+	// for streams of zeros shrink more.
+	maxMSFZRatio = 64
+	maxMSFZSmall = 16 << 20 // that any file may unfold to
+	maxMSFZChunk = 256 << 20
+	maxMSFZDir   = 256 << 20
+	// Bytes of unpacked chunks that are kept. A larger chunk is kept alone, until
+	// another one is needed: who reads it in pieces must not unpack it for each.
+	maxMSFZCached = 16 << 20
 )
 
 // chunk is a part of the file that was compressed at once.
@@ -142,7 +145,7 @@ func (z *msfz) readDirectory(m *MSF, b []byte, streams uint32) error {
 		if m.sizes[i] = size; size != nilStream {
 			total += int64(size)
 		}
-		if total > z.size*maxMSFZRatio+maxMSFZSmall { // fragments do not overlap
+		if total > z.size*maxMSFZRatio+maxMSFZSmall { // as if each had bytes of its own, which those of real files have
 			return dump.Errorf(dump.Limit, "MSFZ directory", "the streams of a file of %d bytes claim more than %d", z.size, total)
 		}
 	}
