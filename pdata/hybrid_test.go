@@ -118,28 +118,94 @@ func TestHybridMapped(t *testing.T) {
 	}
 }
 
-// Metadata that cannot be is none: the image is its headers' machine's alone.
+// Metadata that cannot be is none: the image is its headers' machine's alone. Where the
+// image says that it has some, that is an error that can be told.
 func TestHybridRefused(t *testing.T) {
 	at := func(rva int) int { // in .rdata, the section of the metadata
 		im := openTest(t, ecImage(t), "ec.dll")
 		return int(im.layout.offset(uint32(rva)))
 	}
-	for name, change := range map[string]func(b []byte){
-		"a short load configuration":    func(b []byte) { put32(b, at(0x3000), 0xcf) },
-		"no pointer":                    func(b []byte) { put32(b, at(0x30c8), 0, 0) },
-		"a pointer outside":             func(b []byte) { put32(b, at(0x30c8), 0x8000_0000) },
-		"a pointer below":               func(b []byte) { put32(b, at(0x30c8), 0x7000_0000) },
-		"no version":                    func(b []byte) { put32(b, at(0x3140), 0) },
-		"no ranges":                     func(b []byte) { put32(b, at(0x3148), 0) },
-		"more ranges than the file has": func(b []byte) { put32(b, at(0x3148), 0x10000) },
-		"ranges outside":                func(b []byte) { put32(b, at(0x3144), 0x7000_0000) },
+	for name, tc := range map[string]struct {
+		change func(b []byte)
+		code   dump.Code // "": no damage
+	}{
+		"a short load configuration":    {func(b []byte) { put32(b, at(0x3000), 0xcf) }, ""},
+		"no pointer":                    {func(b []byte) { put32(b, at(0x30c8), 0, 0) }, ""},
+		"a pointer outside":             {func(b []byte) { put32(b, at(0x30c8), 0x8000_0000) }, dump.OutOfRange},
+		"a pointer below":               {func(b []byte) { put32(b, at(0x30c8), 0x7000_0000) }, dump.OutOfRange},
+		"no version":                    {func(b []byte) { put32(b, at(0x3140), 0) }, dump.UnsupportedFormat},
+		"no ranges":                     {func(b []byte) { put32(b, at(0x3148), 0) }, dump.BadCount},
+		"more ranges than the file has": {func(b []byte) { put32(b, at(0x3148), 0x10000) }, dump.BadCount},
+		"ranges outside":                {func(b []byte) { put32(b, at(0x3144), 0x7000_0000) }, dump.BadCount},
 	} {
 		b := ecImage(t)
-		change(b)
+		tc.change(b)
 		im := openTest(t, b, name)
 		if im.Hybrid() || im.CodeArch(0x1004) != dump.AMD64 || im.HasARM64Table() {
 			t.Errorf("%s: taken for an image of two machines", name)
 		}
+		damage := im.Damage()
+		if (len(damage) == 0) != (tc.code == "") || len(damage) > 0 && (damage[0].Code != tc.code || damage[0].File != name || damage[0].Offset < 0 || damage[0].Size <= 0) {
+			t.Errorf("%s: the damage is %v, want %q", name, damage, tc.code)
+		}
+	}
+	if im := openTest(t, ecImage(t), "ec.dll"); len(im.Damage()) > 0 {
+		t.Errorf("a sound image has damage %v", im.Damage())
+	}
+}
+
+// TestCodeMapOverlap: of ranges that lie on each other neither is believed for what both
+// hold; the table that knows the code decides. By TestHybridTables 0x102c is in the table
+// of ARM64 and 0x2020 in that of x64; 0x1080 is in one function's middle, and 0x2060
+// behind all.
+func TestCodeMapOverlap(t *testing.T) {
+	im := openTest(t, ecImage(t), "ec.dll")
+	ranges := int(im.layout.offset(binary.LittleEndian.Uint32(ecImage(t)[im.layout.offset(0x3144):])))
+	for name, tc := range map[string]struct {
+		ranges   []uint32 // begin and kind, length
+		rva      uint32
+		want     dump.Arch
+		disputed bool
+	}{
+		"ARM64's by its table":        {[]uint32{0x1000 | 1, 0x2000, 0x1000 | 2, 0x2000}, 0x102c, dump.ARM64, true},
+		"x64's by its table":          {[]uint32{0x1000 | 2, 0x2000, 0x1000 | 1, 0x2000}, 0x2020, dump.AMD64, true},
+		"in no table":                 {[]uint32{0x1000 | 1, 0x2000, 0x1000 | 2, 0x2000}, 0x2060, dump.AMD64, true},
+		"a short range in a long one": {[]uint32{0x1000 | 1, 0x2000, 0x1100 | 2, 0x10}, 0x1080, dump.ARM64, false},
+		"behind the short one":        {[]uint32{0x1000 | 1, 0x2000, 0x1100 | 2, 0x10}, 0x2020, dump.ARM64, false},
+		"of one machine":              {[]uint32{0x1000 | 1, 0x1000, 0x1800, 0x100}, 0x2020, dump.AMD64, false},
+	} {
+		b := ecImage(t)
+		put32(b, ranges, tc.ranges...)
+		im := openTest(t, b, name)
+		if got := im.CodeArch(tc.rva); got != tc.want || im.CodeDisputed(tc.rva) != tc.disputed {
+			t.Errorf("%s: %s, disputed %v", name, got, im.CodeDisputed(tc.rva))
+		}
+		damaged := name != "of one machine"
+		if d := im.Damage(); damaged != (len(d) == 1 && d[0].Code == dump.BadRecord) {
+			t.Errorf("%s: the damage is %v", name, d)
+		}
+	}
+}
+
+// farLayout has headers that lie beyond where headers may.
+type farLayout struct {
+	layout
+	far bool
+}
+
+func (l *farLayout) read(p []byte, rva uint32) (int, error) {
+	if rva == 0x3c {
+		return copy(p, []byte{0, 0, 0x20, 0}), nil
+	}
+	l.far = l.far || rva > maxHeaderOffset
+	return len(p), nil
+}
+
+// TestImageBaseBound: where the header says that it goes on is checked before it is read.
+func TestImageBaseBound(t *testing.T) {
+	l := &farLayout{}
+	if base := (&Image{layout: l}).imageBase(); base != 0 || l.far {
+		t.Errorf("the base is %#x, read far away: %v", base, l.far)
 	}
 }
 

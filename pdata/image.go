@@ -32,6 +32,7 @@ type Image struct {
 	arm64Once sync.Once
 
 	chpe       *hybrid // nil in images of one machine's code
+	chpeErr    error   // what is wrong with its metadata
 	hybridOnce sync.Once
 
 	infos atomic.Pointer[infoCache]

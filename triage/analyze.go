@@ -383,6 +383,7 @@ func (a *analysis) collect() {
 		if w != nil {
 			a.addMissing(w.space.missingImages(), seen)
 			a.inc.Errors = append(a.inc.Errors, w.space.debugDamage()...)
+			a.inc.Errors = append(a.inc.Errors, w.space.imageDamage()...)
 		}
 	}
 	if a.uw != nil {

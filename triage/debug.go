@@ -28,3 +28,21 @@ func (s *space) debugDamage() []*dump.Error {
 	}
 	return out
 }
+
+// imageDamage lists what could not be read of the images that were used, by module.
+// Memory that a dump lacks is no damage of the dump.
+func (s *space) imageDamage() []*dump.Error {
+	var out []*dump.Error
+	for _, m := range s.mods {
+		im := s.images[m]
+		if im == nil {
+			continue
+		}
+		for _, e := range im.Damage() {
+			w := *e
+			w.Warning = true
+			out = append(out, &w)
+		}
+	}
+	return out
+}

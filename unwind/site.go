@@ -36,6 +36,7 @@ type site struct {
 	valid     bool
 	exec      bool
 	arch      dump.Arch // of the code
+	disputed  bool      // arch had to be chosen
 	execKnown bool
 	kind      siteKind
 	call      proof
@@ -71,7 +72,7 @@ func (w *Walker) locate(s *site, addr uint64) {
 	}
 	if s.image != nil {
 		s.exec, s.execKnown = s.image.Executable(uint32(addr-s.base)), true
-		s.arch = w.codeArch(s.image, uint32(addr-s.base))
+		s.arch, s.disputed = w.codeArch(s.image, uint32(addr-s.base))
 		return
 	}
 	s.module, _ = w.space.Module(addr)

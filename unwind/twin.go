@@ -14,6 +14,14 @@ type hybridTable interface {
 	CodeArch(rva uint32) dump.Arch
 }
 
+// disputedTable is one that had to choose, at some places, which machine's code is there.
+// *pdata.Image is one.
+type disputedTable interface {
+	CodeDisputed(rva uint32) bool
+}
+
+const disputedDetail = "the image's code map has x64 and ARM64 code there: by the function table that knows it"
+
 const (
 	twinDetailAMD64 = "x64 code in an ARM64 process"
 	twinDetailARM64 = "ARM64EC code, unwound with the ARM64 registers that x64's stand for"
@@ -25,14 +33,17 @@ func (w *Walker) otherCode(s *site) bool {
 	return s.arch != w.arch && (s.arch == dump.AMD64 || s.arch == dump.ARM64) && (w.arch == dump.AMD64 || w.arch == dump.ARM64)
 }
 
-// codeArch returns the architecture of the code at a place in an image.
-func (w *Walker) codeArch(im Table, rva uint32) dump.Arch {
+// codeArch returns the architecture of the code at a place in an image, and whether
+// that had to be chosen.
+func (w *Walker) codeArch(im Table, rva uint32) (arch dump.Arch, disputed bool) {
+	arch = w.arch
 	if t, ok := im.(hybridTable); ok {
 		if a := t.CodeArch(rva); a != dump.ArchUnknown {
-			return a
+			arch = a
 		}
 	}
-	return w.arch
+	t, ok := im.(disputedTable)
+	return arch, ok && t.CodeDisputed(rva)
 }
 
 // otherMachine returns the Walker of the other machine's code.
@@ -66,12 +77,16 @@ func (w *Walker) stepOther(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		}
 		return stop, false
 	}
-	if next.Detail != "" {
-		detail += "; " + next.Detail
-	}
-	next.Detail = detail
+	next.Detail = joinDetail(detail, next.Detail)
 	*regs, *f = mapRegisters(&mapped, w.arch), next
 	return Stop{}, true
+}
+
+func joinDetail(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 // callLength is what to look a caller up before its return address: part of an

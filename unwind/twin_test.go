@@ -189,3 +189,51 @@ func TestARM64ECIsNoX64Leaf(t *testing.T) {
 		}
 	}
 }
+
+// TestDisputedCode: where the image's code map has both machines' code at a place, the
+// frame that was found from there says so.
+func TestDisputedCode(t *testing.T) {
+	b, err := os.ReadFile("../pdata/testdata/arm64ec/ec.dll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := pdata.OpenFile(bytes.NewReader(b), int64(len(b)), "ec.dll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first range, of ARM64EC code, is made to reach over all x64 code: it is 0x1000 and
+	// kind 1, and only one place in the file begins like that.
+	var metadata [12]byte
+	if _, err := file.ReadRVA(metadata[:], 0x3140); err != nil {
+		t.Fatal(err)
+	}
+	var ranges [8]byte
+	if _, err := file.ReadRVA(ranges[:], binary.LittleEndian.Uint32(metadata[4:])); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Count(b, ranges[:]) != 1 {
+		t.Fatalf("the range % x is there %d times", ranges, bytes.Count(b, ranges[:]))
+	}
+	binary.LittleEndian.PutUint32(b[bytes.Index(b, ranges[:])+4:], 0x2000)
+	s := newECSpace(t)
+	if s.image, err = pdata.OpenFile(bytes.NewReader(b), int64(len(b)), "ec.dll"); err != nil {
+		t.Fatal(err)
+	}
+	want := ecStack(s, stackLow+0x1000)
+	regs := dump.Registers{Arch: dump.ARM64}
+	regs.SetPC(want[0].IP)
+	regs.SetSP(want[0].SP)
+	st := New(s, dump.ARM64).Walk(regs, Options{})
+	if len(st.Frames) != len(want) {
+		t.Fatalf("%d frames, want %d: %v", len(st.Frames), len(want), st.Stop)
+	}
+	for i, f := range st.Frames {
+		if f.IP != want[i].IP || f.SP != want[i].SP {
+			t.Errorf("frame %d: %#x at %#x, want %#x at %#x", i, f.IP, f.SP, want[i].IP, want[i].SP)
+		}
+		from := i > 0 && want[i-1].IP >= ecBase+0x2000 // found from x64 code, which both ranges hold
+		if strings.Contains(f.Detail, disputedDetail) != from {
+			t.Errorf("frame %d: %q", i, f.Detail)
+		}
+	}
+}

@@ -142,8 +142,12 @@ func (w *Walker) WalkRegisters(regs dump.Registers, opt Options, visit func(fram
 		if w.trace != nil {
 			w.trace.on = len(frames) == w.trace.frame
 		}
+		disputed := w.arch != dump.X86 && w.site(f.Lookup).disputed
 		if stop, ok = w.Step(&regs, &f, &opt); !ok {
 			break
+		}
+		if disputed {
+			f.Detail = joinDetail(f.Detail, disputedDetail)
 		}
 		if len(frames) >= limit {
 			truncated, stop = true, Stop{StopLimit, fmt.Sprintf("more than %d frames", limit)}
