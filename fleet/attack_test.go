@@ -26,6 +26,66 @@ func TestMain(m *testing.M) {
 		_ = Serve(&dying{}, Limits{}, os.Stdin, os.Stdout)
 	case "junk":
 		os.Stdout.WriteString("no answer\n")
+	case "hungry":
+		_ = Serve(&hungry{}, Limits{Memory: hungryLimit}, os.Stdin, os.Stdout)
+	}
+}
+
+const (
+	hungryLimit = 96 << 20
+	hungryBytes = 256 << 20
+)
+
+// eat takes memory in the way that a dump's name asks for.
+var eat = map[string]func(dump string){
+	"heap.dmp": func(string) {
+		eaten = make([]byte, hungryBytes)
+		for i := 0; i < len(eaten); i += 4096 {
+			eaten[i] = 1
+		}
+	},
+}
+
+var eaten []byte
+
+// hungry is a worker that first takes much memory.
+type hungry struct{ Analyzer }
+
+func (h *hungry) Do(ctx context.Context, j Job) Record {
+	if take := eat[filepath.Base(j.Path)]; take != nil {
+		take(j.Path)
+	}
+	return h.Analyzer.Do(ctx, j)
+}
+
+// feed gives dumps of these names to a worker that takes memory as they ask, and returns
+// what became of them.
+func feed(t *testing.T, names ...string) map[string]Record {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "fixtures", "crash", "crashdemo.dmp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, out := t.TempDir(), map[string]Record{}
+	p := worker("hungry", Limits{Memory: hungryLimit})
+	defer p.Close()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		out[name] = p.Do(t.Context(), Job{Path: path})
+	}
+	return out
+}
+
+// TestMemoryLimit: what the program takes for a dump costs that dump alone.
+func TestMemoryLimit(t *testing.T) {
+	got := feed(t, "modest.dmp", "heap.dmp", "after.dmp")
+	for name, status := range map[string]string{"modest.dmp": report.StatusOK, "heap.dmp": report.StatusError, "after.dmp": report.StatusOK} {
+		if r := got[name]; r.Status != status || (status == report.StatusError) != strings.Contains(string(r.Line), "bytes of memory") {
+			t.Errorf("%s: %s %.300s", name, r.Status, r.Line)
+		}
 	}
 }
 

@@ -229,8 +229,9 @@ func Serve(w Worker, limits Limits, in io.Reader, out io.Writer) error {
 	}
 }
 
-// memoryGuard ends the process when a job makes it hold more memory than is
-// allowed. Mapped files do not count: the system takes their pages back.
+// memoryGuard ends the process when a job makes it hold more memory than is allowed:
+// memory that the system cannot take back. Pages of mapped files do not count, as a
+// container's limit does not end a process for them: they are dropped and read again.
 type memoryGuard struct {
 	limit uint64 // 0: none
 	busy  atomic.Bool
@@ -248,10 +249,16 @@ func (g *memoryGuard) check() {
 	if g.limit == 0 {
 		return
 	}
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(sample)
-	if held := sample[0].Value.Uint64() - sample[1].Value.Uint64(); held > g.limit {
-		fmt.Fprintf(os.Stderr, "%d bytes of memory are held, %d are allowed\n", held, g.limit)
+	if n := max(heldByRuntime(), heldBySystem()); n > g.limit {
+		fmt.Fprintf(os.Stderr, "%d bytes of memory are held, %d are allowed\n", n, g.limit)
 		os.Exit(exitMemory)
 	}
+}
+
+// heldByRuntime returns what Go's allocator has of the system and has not given back,
+// also before it is touched.
+func heldByRuntime() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
 }

@@ -29,7 +29,7 @@ var (
 	resumeFlag    = &cli.BoolFlag{Name: "resume", DisableDefaultText: true, Usage: "go on where an earlier run with the same --out was ended"}
 	shardFlag     = &cli.StringFlag{Name: "shard", Usage: "do the share `I/N` of the dumps: 2/8 is the second of eight"}
 	timeoutFlag   = &cli.DurationFlag{Name: "timeout", DefaultText: "none", Usage: "give up on a dump after `DURATION`, such as 30s"}
-	maxMemoryFlag = &cli.StringFlag{Name: "max-memory", Usage: "give up on a dump for which the program itself takes more memory than `SIZE`, such as 512M; pages of mapped files, which the system takes back, are not counted"}
+	maxMemoryFlag = &cli.StringFlag{Name: "max-memory", Usage: "give up on a dump for which the program itself takes more memory than `SIZE`, such as 512M; pages of mapped files, which the system can take back, are not counted"}
 	workerFlag    = &cli.BoolFlag{Name: "as-worker", Hidden: true}
 )
 
