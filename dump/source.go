@@ -290,6 +290,7 @@ type CPU struct {
 	PRCB      uint64
 	ETHREAD   uint64 // CurrentThread, 0 when not known
 	Idle      bool
+	Crashed   bool   // it wrote the dump
 	ThreadID  uint32 // 0 when the thread is not in the dump
 	Context   Registers
 	Source    ContextSource

@@ -194,7 +194,7 @@ func (f *File) CPUs() []dump.CPU {
 	var cpus []dump.CPU
 	for i := range f.processors() {
 		p := &f.prcbs[i]
-		c := dump.CPU{Number: p.number, PRCB: p.va}
+		c := dump.CPU{Number: p.number, PRCB: p.va, Crashed: p.crashed}
 		if !f.live {
 			c.ETHREAD, c.Idle = p.current, p.current != 0 && p.current == p.idle
 			c.ThreadID = ids[p.current]

@@ -72,13 +72,11 @@ func (j *BugCheckJSON) stackParts(v *bugcheck.Verdict, h hexer) {
 		j.UnloadedHits = append(j.UnloadedHits, BugUnloadedJSON{u.Module.Name(), h.addr(u.Address - u.Module.Base), ordinal(u.Parameter), index(u.Frame)})
 	}
 	for i := range v.IRPs {
-		r := &v.IRPs[i]
-		irp := BugIRPJSON{Address: h.addr(r.Address), Parameter: r.Parameter + 1, Major: codes.IRPMajor(r.Major), Minor: int(r.Minor), Device: h.known(r.Device), Driver: r.DriverName}
-		if r.Driver != nil {
-			irp.Module = r.Driver.Name()
-		}
-		j.IRPs = append(j.IRPs, irp)
+		j.IRPs = append(j.IRPs, irpJSON(&v.IRPs[i], h))
 	}
+	j.Device = deviceNodeJSON(v.Device, h)
+	j.Power = powerJSON(v.Power, h)
+	j.Hung, j.Profile = hungJSON(v.Hung, h), profileJSON(v.Profile, h)
 }
 
 func driverFound(d *bugcheck.DriverOnStack) string {
@@ -151,12 +149,14 @@ func bugBlameJSON(b *bugcheck.Blame, h hexer) *BlameJSON {
 // stepWords says why, by the step of the ladder.
 var stepWords = map[string]string{
 	"requested":     "somebody asked for the dump: nothing failed",
+	"processor":     "driver on the stack of the processor that hangs",
 	"hardware":      "a code that hardware raises",
 	"process":       "the process that ended",
 	"context":       "module of the instruction at fault",
 	"parameter":     "driver that a parameter leads to",
 	"broken_driver": "named by the kernel itself",
 	"unloaded":      "an address lies where it had been loaded",
+	"profile":       "driver with the most addresses in the DPC watchdog's profile",
 	"frame":         "first driver on the stack from the fault outwards",
 	"scan":          "driver whose address a search of the stack found",
 	"kernel":        "only the kernel is on the stack: it fails on what drivers hand it",

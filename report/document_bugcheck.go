@@ -19,13 +19,17 @@ type BugCheckJSON struct {
 	Drivers          []DriverOnStackJSON `json:"drivers_on_stack,omitempty" jsonschema_description:"innermost first, then those that only a search of the stack found"`
 	UnloadedHits     []BugUnloadedJSON   `json:"unloaded_hits,omitempty" jsonschema_description:"addresses where a driver had been"`
 	IRPs             []BugIRPJSON        `json:"irps,omitempty" jsonschema_description:"that parameters point to"`
+	Device           *DeviceNodeJSON     `json:"device,omitempty" jsonschema_description:"of a power failure: that the physical device object of the parameters belongs to"`
+	Power            *PowerTriageJSON    `json:"power,omitempty" jsonschema_description:"what the power manager, or Plug and Play, was at"`
+	Hung             *HungCPUJSON        `json:"hung_processor,omitempty" jsonschema_description:"that does not answer to clock interrupts"`
+	Profile          *ProfileJSON        `json:"dpc_profile,omitempty" jsonschema_description:"what the DPC watchdog captured"`
 	HardwareError    *HardwareErrorJSON  `json:"hardware_error,omitempty" jsonschema_description:"WHEA error record"`
 	SecondaryData    []SecondaryDataJSON `json:"secondary_data,omitempty" jsonschema_description:"records that bugcheck callbacks added to the dump"`
 }
 
 // ParameterJSON is what a parameter's value says.
 type ParameterJSON struct {
-	Kind    string `json:"kind,omitempty" jsonschema_description:"addr, ip, status, trap, cxr, exr, dec, irql, val, sub, fastfail, tag, thread, process, irp, device, driver, text, unicode, whea"`
+	Kind    string `json:"kind,omitempty" jsonschema_description:"addr, ip, status, trap, cxr, exr, dec, irql, val, sub, fastfail, tag, thread, process, irp, device, driver, text, unicode, whea, power, pnp, fxdevice, dpc, prcb"`
 	Name    string `json:"name,omitempty" jsonschema_description:"of the value, or of what it points to"`
 	Text    string `json:"text,omitempty" jsonschema_description:"that it points to"`
 	Module  string `json:"module,omitempty" jsonschema_description:"that the address is in"`
@@ -87,17 +91,6 @@ type BugUnloadedJSON struct {
 	Offset    string `json:"offset"`
 	Parameter *int   `json:"parameter,omitempty" jsonschema_description:"1 to 4: that holds the address"`
 	Frame     *int   `json:"frame,omitempty" jsonschema_description:"index in the thread's kernel_frames"`
-}
-
-// BugIRPJSON is an I/O request packet.
-type BugIRPJSON struct {
-	Address   string `json:"address"`
-	Parameter int    `json:"parameter" jsonschema_description:"1 to 4: that points to it"`
-	Major     string `json:"major,omitempty"`
-	Minor     int    `json:"minor"`
-	Device    string `json:"device,omitempty"`
-	Driver    string `json:"driver,omitempty" jsonschema_description:"name of the driver object that has it"`
-	Module    string `json:"module,omitempty"`
 }
 
 // HardwareErrorJSON is a WHEA error record.

@@ -32,12 +32,15 @@ var policies = map[string]redact.Policy{
 	"bugcheck.Blame.Source":     redact.Path,
 
 	// Paths of the dumped machine, of those who built its programs too.
-	"dump.Module.Path":        redact.Path,
-	"dump.CodeView.PDB":       redact.Path,
-	"symbols.Name.File":       redact.Path,
-	"symbols.Inline.File":     redact.Path,
-	"dump.PendingIRP.Driver":  redact.Sentence,
-	"bugcheck.IRP.DriverName": redact.Sentence,
+	"dump.Module.Path":                redact.Path,
+	"dump.CodeView.PDB":               redact.Path,
+	"symbols.Name.File":               redact.Path,
+	"symbols.Inline.File":             redact.Path,
+	"dump.PendingIRP.Driver":          redact.Sentence,
+	"bugcheck.IRP.DriverName":         redact.Sentence,
+	"bugcheck.IRPLocation.DriverName": redact.Sentence,
+	"bugcheck.PowerWorker.DriverName": redact.Sentence,
+	"bugcheck.Device.DriverName":      redact.Sentence,
 
 	// What people, programs and their data are called, and what they said.
 	"dump.Process.CommandLine":        redact.Command,
@@ -54,6 +57,7 @@ var policies = map[string]redact.Policy{
 	"crash.Target.Text":               redact.Secret,
 	"bugcheck.Parameter.Text":         redact.Secret,
 	"bugcheck.ErrorSection.FRU":       redact.Secret,
+	"bugcheck.DeviceNode.Instance":    redact.Secret, // it may end with the device's serial number
 	"crash.Thrown.Message":            redact.Secret,
 	"report.BucketJSON.Note":          redact.Secret,
 
@@ -113,6 +117,9 @@ var policies = map[string]redact.Policy{
 	"bugcheck.ErrorSection.Type":         redact.Keep,
 	"bugcheck.Parameter.Meaning":         redact.Keep,
 	"bugcheck.Parameter.Name":            redact.Keep,
+	"bugcheck.DeviceNode.Service":        redact.Keep,
+	"bugcheck.HungCPU.Thread":            redact.Keep,
+	"bugcheck.PowerWorker.Name":          redact.Keep,
 	"crash.Blame.Confidence":             redact.Keep,
 	"triage.Seam.Rule":                   redact.Keep,
 	"triage.Pairing.How":                 redact.Keep,

@@ -25,9 +25,8 @@ func (t *text) bugCheckVerdict(inc *triage.Incident, v *bugcheck.Verdict, opt Op
 		u := &v.Unloaded[i]
 		t.fact(opt, sgrYellow, "Unloaded", fmt.Sprintf("%s lies where %s had been", t.addr(u.Address), u.Module.Name()))
 	}
-	for i := range v.IRPs {
-		t.fact(opt, "", "IRP", t.irpWords(&v.IRPs[i]))
-	}
+	t.power(v, opt)
+	t.watchdog(inc, v, opt)
 	t.hardware(v.Hardware, opt)
 	t.fact(opt, "", "Process", joinWith(", ", inc.Process.Name, pidWords(inc)))
 	for _, s := range v.Steps {
@@ -129,18 +128,6 @@ func driversWords(v *bugcheck.Verdict) string {
 		parts = append(parts, fmt.Sprintf("%s (%s)", moduleAlias(d.Module.Module), how))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func (t *text) irpWords(r *bugcheck.IRP) string {
-	who := r.DriverName
-	if r.Driver != nil {
-		who = joinWith(", ", who, r.Driver.Name())
-	}
-	if who == "" {
-		return t.addr(r.Address) + ", the driver that has it is not in the dump"
-	}
-	minor := fmt.Sprintf("minor %d", r.Minor)
-	return joinWith(", ", t.addr(r.Address), joinWith(" ", codes.IRPMajor(r.Major), minor), "at "+who)
 }
 
 func (t *text) hardware(r *bugcheck.ErrorRecord, opt Options) {

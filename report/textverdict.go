@@ -42,6 +42,7 @@ func TriageText(w io.Writer, inc *triage.Incident, opt Options) error {
 		t.line("", "")
 		t.thread(inc, inc.Crashing)
 	}
+	t.hungStack(inc, bugVerdict(opt.Verdict))
 	if kernelSays(inc) {
 		t.secondaryData(bugVerdict(opt.Verdict))
 	}

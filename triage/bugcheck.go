@@ -26,6 +26,9 @@ func (a *analysis) explainBugCheck() {
 		return
 	}
 	out.Live, out.BrokenDriver, out.Blobs = k.Live(), k.BrokenDriver(), k.Blobs()
+	for _, c := range k.CPUs() {
+		out.Processors = append(out.Processors, Processor{c.PRCB, c.Number, c.Crashed})
+	}
 	if out.Live {
 		return
 	}

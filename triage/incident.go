@@ -147,6 +147,14 @@ type BugCheck struct {
 	Exception    *dump.Exception // that the parameters report, nil when they report none
 	Fault        Fault
 	Blobs        []kdump.Blob // secondary data
+	Processors   []Processor
+}
+
+// Processor is a processor of a kernel dump.
+type Processor struct {
+	PRCB    uint64
+	Number  uint32
+	Crashed bool // it wrote the dump
 }
 
 // Fault says where a bugcheck's fault is and which registers its stack is walked from.

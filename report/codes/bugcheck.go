@@ -34,6 +34,11 @@ const (
 	KindText     ParamKind = "text"     // of a string of bytes
 	KindUnicode  ParamKind = "unicode"  // of a UNICODE_STRING
 	KindWHEA     ParamKind = "whea"     // of a WHEA_ERROR_RECORD
+	KindPower    ParamKind = "power"    // of a TRIAGE_9F_POWER
+	KindPnP      ParamKind = "pnp"      // of a TRIAGE_9F_PNP
+	KindFxDevice ParamKind = "fxdevice" // of a POP_FX_DEVICE
+	KindDPC      ParamKind = "dpc"      // of a DPC_WATCHDOG_GLOBAL_TRIAGE_BLOCK
+	KindPRCB     ParamKind = "prcb"     // of a processor's KPRCB
 )
 
 // BugCheckClass is the kind of failure that a bugcheck stands for.
@@ -86,6 +91,9 @@ type bugCheckValueKey struct {
 	code  uint32
 	param uint8 // 0 to 3
 	value uint64
+	// Where what the value means depends on another parameter: which, from 1, and its value.
+	by uint8
+	of uint64
 }
 
 // withoutMinidumpBit returns the code under which the tables know a bugcheck.
@@ -104,7 +112,7 @@ func BugCheckParams(code uint32, values [4]uint64) (params [4]Param, unverified 
 	params = bugCheckParams[code]
 	_, unverified = slices.BinarySearch(bugCheckUnverified, code)
 	for i := range values {
-		v, ok := bugCheckValues[bugCheckValueKey{code, uint8(i), values[i]}]
+		v, ok := bugCheckValue(code, i, values)
 		if !ok {
 			continue
 		}
@@ -118,12 +126,26 @@ func BugCheckParams(code uint32, values [4]uint64) (params [4]Param, unverified 
 	return params, unverified
 }
 
-// BugCheckValueOf returns what a value of a parameter (0 to 3) means.
-func BugCheckValueOf(code uint32, param int, value uint64) (BugCheckValue, bool) {
+// BugCheckValueOf returns what the value of a parameter (0 to 3) means when the
+// parameters have these values.
+func BugCheckValueOf(code uint32, param int, values [4]uint64) (BugCheckValue, bool) {
 	if param < 0 || param > 3 {
 		return BugCheckValue{}, false
 	}
-	v, ok := bugCheckValues[bugCheckValueKey{withoutMinidumpBit(code), uint8(param), value}]
+	return bugCheckValue(withoutMinidumpBit(code), param, values)
+}
+
+// bugCheckValue looks for a meaning that depends on another parameter first.
+func bugCheckValue(code uint32, param int, values [4]uint64) (BugCheckValue, bool) {
+	key := bugCheckValueKey{code: code, param: uint8(param), value: values[param]}
+	for by, of := range values {
+		key.by, key.of = uint8(by+1), of
+		if v, ok := bugCheckValues[key]; ok && by != param {
+			return v, true
+		}
+	}
+	key.by, key.of = 0, 0
+	v, ok := bugCheckValues[key]
 	return v, ok
 }
 

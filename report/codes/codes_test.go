@@ -122,13 +122,20 @@ func TestBugCheckParams(t *testing.T) {
 	if _, unverified = BugCheckParams(0xd4, [4]uint64{}); !unverified {
 		t.Error("0xd4 is not marked as unverified")
 	}
-	if v, ok := BugCheckValueOf(0x109, 3, 0x1c); !ok || v.Text != "a driver object" {
+	if v, ok := BugCheckValueOf(0x109, 3, [4]uint64{3: 0x1c}); !ok || v.Text != "a driver object" {
 		t.Errorf("0x109: %+v", v)
 	}
-	if v, ok := BugCheckValueOf(0x1a, 0, 0x41792); !ok || v.Params[1].Kind != KindAddress {
+	if v, ok := BugCheckValueOf(0x1a, 0, [4]uint64{0x41792}); !ok || v.Params[1].Kind != KindAddress {
 		t.Errorf("0x1a: %+v", v)
 	}
-	if _, ok := BugCheckValueOf(0x1a, 7, 1); ok {
+	// The page of 0x9F: parameter 3 is power down (1) or up (0) when parameter 1 is 6.
+	if v, ok := BugCheckValueOf(0x9f, 2, [4]uint64{6, 0, 1, 0}); !ok || v.Text != "power down" {
+		t.Errorf("0x9f, 6: %+v", v)
+	}
+	if v, ok := BugCheckValueOf(0x9f, 2, [4]uint64{5, 0, 1, 0}); ok {
+		t.Errorf("0x9f, 5: %+v", v)
+	}
+	if _, ok := BugCheckValueOf(0x1a, 7, [4]uint64{1}); ok {
 		t.Error("a fifth parameter")
 	}
 }
@@ -160,7 +167,8 @@ func TestBugCheckTableHolds(t *testing.T) {
 	if n := len(bugCheckParams); n < documented {
 		t.Errorf("%d codes have parameters, want %d", n, documented)
 	}
-	named := map[uint32]int{} // bits of the parameters that have values
+	named := map[uint32]int{}           // bits of the parameters that have values
+	conditional := map[[3]uint64]bool{} // code, value of the other parameter, parameter
 	for key, v := range bugCheckValues {
 		if name, _, _ := BugCheck(key.code); name == "" {
 			t.Errorf("%#x has values and no name", key.code)
@@ -168,11 +176,26 @@ func TestBugCheckTableHolds(t *testing.T) {
 		if v.Text == "" {
 			t.Errorf("%#x, parameter %d: %#x means nothing", key.code, key.param+1, key.value)
 		}
-		p := bugCheckParams[key.code][key.param]
-		if p == (Param{}) {
+		var values [4]uint64
+		values[key.param] = key.value
+		if key.by > 0 {
+			values[key.by-1] = key.of
+			conditional[[3]uint64{uint64(key.code), key.of, uint64(key.param)}] = true
+		} else {
+			named[key.code] |= 1 << key.param
+		}
+		params, _ := BugCheckParams(key.code, values)
+		p := params[key.param]
+		if p == (Param{}) || key.by > 0 && p.Kind != KindValue {
 			t.Errorf("%#x: parameter %d has values and no meaning", key.code, key.param+1)
 		}
-		named[key.code] |= 1 << key.param
+	}
+	for key, v := range bugCheckValues {
+		for i, p := range v.Params {
+			if p.Kind == KindValue && i != int(key.param) && !conditional[[3]uint64{uint64(key.code), key.value, uint64(i)}] {
+				t.Errorf("%#x, %#x: parameter %d is of kind %q, and none of its values is known", key.code, key.value, i+1, p.Kind)
+			}
+		}
 	}
 	for code, params := range bugCheckParams {
 		for i, p := range params {

@@ -16,7 +16,8 @@ import (
 )
 
 var paramKinds = []ParamKind{KindAddress, KindCode, KindStatus, KindTrap, KindContext, KindRecord, KindDecimal, KindIRQL, KindValue, KindSub,
-	KindFastFail, KindTag, KindThread, KindProcess, KindIRP, KindDevice, KindDriver, KindText, KindUnicode, KindWHEA}
+	KindFastFail, KindTag, KindThread, KindProcess, KindIRP, KindDevice, KindDriver, KindText, KindUnicode, KindWHEA, KindPower, KindPnP,
+	KindFxDevice, KindDPC, KindPRCB}
 
 // readParams reads up to four cells of the form meaning{kind}; "-" is none.
 func readParams(cells []string) (params [4]Param, err error) {
@@ -83,28 +84,28 @@ func generateBugChecks(dir string) ([]byte, error) {
 
 func writeValues(b *bytes.Buffer, dir string) error {
 	b.WriteString("\n// bugCheckValues says what values of parameters mean.\nvar bugCheckValues = map[bugCheckValueKey]BugCheckValue{\n")
-	last := bugCheckValueKey{}
+	seen := map[bugCheckValueKey]bool{}
 	err := tsv(filepath.Join(dir, "bugcheckvalues.tsv"), func(f []string) error {
 		if len(f) < 4 {
 			return fmt.Errorf("want code, parameter, value, text")
 		}
 		code, err1 := strconv.ParseUint(f[0], 16, 32)
-		param, err2 := strconv.ParseUint(f[1], 10, 8)
+		param, by, of, err2 := valueParam(f[1])
 		value, err3 := strconv.ParseUint(f[2], 16, 64)
-		if err1 != nil || err2 != nil || err3 != nil || param < 1 || param > 4 {
+		if err1 != nil || err2 != nil || err3 != nil {
 			return fmt.Errorf("bad number")
 		}
-		key := bugCheckValueKey{uint32(code), uint8(param - 1), value}
-		if key == last {
+		key := bugCheckValueKey{uint32(code), param - 1, value, by, of}
+		if seen[key] {
 			return fmt.Errorf("twice")
 		}
-		last = key
+		seen[key] = true
 		params, err := readParams(f[4:])
 		if err != nil {
 			return err
 		}
 		text, unverified := strings.CutSuffix(f[3], "?")
-		fmt.Fprintf(b, "{%#x, %d, %#x}: {Text: %q", key.code, key.param, key.value, text)
+		fmt.Fprintf(b, "{%#x, %d, %#x, %d, %#x}: {Text: %q", key.code, key.param, key.value, key.by, key.of, text)
 		if unverified {
 			b.WriteString(", Unverified: true")
 		}
@@ -116,6 +117,30 @@ func writeValues(b *bytes.Buffer, dir string) error {
 	})
 	b.WriteString("}\n")
 	return err
+}
+
+// valueParam reads the number of a parameter, 1 to 4, alone or as in 3@1=6: parameter
+// 3 when parameter 1 is 6.
+func valueParam(s string) (param, by uint8, of uint64, err error) {
+	s, when, has := strings.Cut(s, "@")
+	number := func(s string) uint8 {
+		n, err := strconv.ParseUint(s, 10, 8)
+		if err != nil || n < 1 || n > 4 {
+			return 0
+		}
+		return uint8(n)
+	}
+	if param = number(s); has {
+		which, value, _ := strings.Cut(when, "=")
+		by = number(which)
+		if of, err = strconv.ParseUint(value, 16, 64); by == param {
+			by = 0
+		}
+	}
+	if param == 0 || has && by == 0 {
+		err = fmt.Errorf("no parameter %q", s)
+	}
+	return param, by, of, err
 }
 
 func writeTexts(b *bytes.Buffer, dir string) error {

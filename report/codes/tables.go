@@ -971,7 +971,7 @@ var bugCheckUnverified = []uint32{
 
 // bugCheckParams says what parameters mean.
 var bugCheckParams = map[uint32][4]Param{
-	0x1:        {0: {"system call or worker routine", "ip"}, 1: {"ApcStateIndex", "dec"}, 2: {"CombinedApcDisable", ""}, 3: {"0 system call, 1 worker routine", "dec"}},
+	0x1:        {0: {"system call or worker routine", "ip"}, 1: {"ApcStateIndex", "dec"}, 2: {"CombinedApcDisable", ""}, 3: {"what it was", "val"}},
 	0x5:        {0: {"process to attach to, or the one attached to before", "process"}, 1: {"process that the thread is attached to", "process"}, 2: {"ApcStateIndex", "dec"}, 3: {"not 0: a DPC is running", ""}},
 	0xa:        {0: {"address referenced", "addr"}, 1: {"IRQL", "irql"}, 2: {"access", "val"}, 3: {"instruction that referenced it", "ip"}},
 	0x12:       {0: {"kind of trap", "sub"}, 1: {"depends on the kind", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
@@ -1017,7 +1017,7 @@ var bugCheckParams = map[uint32][4]Param{
 	0x85:       {0: {"kind of failure", "sub"}, 3: {"not used", ""}},
 	0x8b:       {0: {"disk signature", ""}, 1: {"checksum by the loader", ""}, 2: {"checksum by the system", ""}, 3: {"reserved", ""}},
 	0x8e:       {0: {"exception code", "status"}, 1: {"address of the exception", "ip"}, 2: {"trap frame", "trap"}},
-	0x93:       {0: {"handle", ""}, 1: {"0 a protected handle is closed, 1 an invalid one", "addr"}, 2: {"0", ""}, 3: {"1 when bad handles are looked for", ""}},
+	0x93:       {0: {"handle", ""}, 1: {"what was done", "val"}, 2: {"0", ""}, 3: {"1 when bad handles are looked for", ""}},
 	0x96:       {0: {"queue entry", "addr"}, 1: {"queue", "addr"}, 2: {"array of executive worker queues", "addr"}, 3: {"worker routine, if the queue is one of those", "ip"}},
 	0x98:       {0: {"end of the period, lower half", ""}, 1: {"end of the period, upper half", ""}, 2: {"reserved", ""}, 3: {"reserved", ""}},
 	0x9a:       {0: {"kind of violation", "sub"}},
@@ -1076,7 +1076,7 @@ var bugCheckParams = map[uint32][4]Param{
 	0xeb:       {0: {"dirty pages", "dec"}, 1: {"dirty pages for the page file", "dec"}, 2: {"reserved", ""}, 3: {"last error of writing modified pages", "status"}},
 	0xec:       {0: {"session id", "dec"}, 1: {"pages of special pool left", "dec"}, 2: {"reserved", ""}, 3: {"reserved", ""}},
 	0xed:       {0: {"device object of the boot volume", "device"}, 1: {"status", "status"}, 2: {"reserved", ""}, 3: {"reserved", ""}},
-	0xef:       {0: {"process", "process"}, 1: {"0 a process, 1 a thread", "val"}},
+	0xef:       {0: {"process", "process"}, 1: {"what ended", "val"}},
 	0xf1:       {0: {"kind of violation", "sub"}},
 	0xf2:       {0: {"interrupt service routine, or the first of a chain", "ip"}, 1: {"context of the routine", ""}, 2: {"interrupt object", "addr"}, 3: {"what the routine is", "val"}},
 	0xf3:       {0: {"dirty pages", "dec"}, 1: {"dirty pages for the page file", "dec"}, 2: {"reserved", ""}, 3: {"last error of writing modified pages", "status"}},
@@ -1091,7 +1091,7 @@ var bugCheckParams = map[uint32][4]Param{
 	0xfe:       {0: {"kind of USB violation", "sub"}},
 	0xff:       {0: {"reserve queue", "addr"}, 1: {"its size", "dec"}, 2: {"0", ""}, 3: {"0", ""}},
 	0x100:      {0: {"3", ""}, 1: {"size of the loader block's extension", "dec"}, 2: {"major version of the loader block", "dec"}, 3: {"minor version of the loader block", "dec"}},
-	0x101:      {0: {"timeout in clock ticks", "dec"}, 2: {"PRCB of the processor that hangs", "addr"}, 3: {"number of that processor", "dec"}},
+	0x101:      {0: {"timeout in clock ticks", "dec"}, 2: {"PRCB of the processor that hangs", "prcb"}, 3: {"number of that processor", "dec"}},
 	0x104:      {0: {"offset in the verifier's page of the first damage", ""}, 1: {"0", ""}, 2: {"0", ""}, 3: {"0", ""}},
 	0x108:      {0: {"file system that failed", "val"}, 1: {"exception record", "exr"}, 2: {"context record", "cxr"}, 3: {"reserved", ""}},
 	0x109:      {3: {"corrupted structure", "sub"}},

@@ -29,18 +29,20 @@ type step string
 
 const (
 	stepRequested step = "requested"
+	stepProcessor step = "processor"
 	stepHardware  step = "hardware"
 	stepProcess   step = "process"
 	stepContext   step = "context"
 	stepParameter step = "parameter"
 	stepBroken    step = "broken_driver"
 	stepUnloaded  step = "unloaded"
+	stepProfile   step = "profile"
 	stepFrame     step = "frame"
 	stepScan      step = "scan"
 	stepKernel    step = "kernel"
 )
 
-var steps = []step{stepRequested, stepHardware, stepProcess, stepContext, stepParameter, stepBroken, stepUnloaded, stepFrame, stepScan, stepKernel}
+var steps = []step{stepRequested, stepProcessor, stepHardware, stepProcess, stepContext, stepParameter, stepBroken, stepUnloaded, stepProfile, stepFrame, stepScan, stepKernel}
 
 // Blame is who is held responsible, by which step of the ladder, and how surely.
 type Blame struct {
@@ -83,6 +85,8 @@ func (j *judge) climb(s step, b *Blame, blame string) bool {
 	case stepRequested:
 		b.Culprit = CulpritNobody
 		return j.v.Class == codes.ClassRequested || blame == "nobody"
+	case stepProcessor:
+		return j.blameHung(b)
 	case stepHardware:
 		b.Culprit = CulpritHardware
 		return blame == "hardware"
@@ -98,6 +102,8 @@ func (j *judge) climb(s step, b *Blame, blame string) bool {
 		return b.Name != ""
 	case stepUnloaded:
 		return j.blameUnloaded(b)
+	case stepProfile:
+		return j.blameProfile(b)
 	case stepFrame:
 		return j.blameFrame(b, false)
 	case stepScan:
@@ -183,6 +189,9 @@ func (j *judge) blameParameter(b *Blame) bool {
 				return true
 			}
 		}
+		if kinds[0] == codes.KindIRP && j.blamePower(b) {
+			return true
+		}
 	}
 	return j.blameObjectName(b)
 }
@@ -196,6 +205,14 @@ func (j *judge) blameOne(b *Blame, i int) bool {
 		return p.Frame != nil && j.blameAt(b, p.Frame)
 	case codes.KindUnicode, codes.KindText:
 		m = j.moduleNamed(p.Text)
+	case codes.KindDevice:
+		m = j.driverOfParameter(i)
+		if n := j.v.Device; n != nil && n.PDO == p.Value {
+			if only := j.onlyDriver(n); only != nil {
+				m = only
+			}
+			b.Confidence = least(b.Confidence, "medium")
+		}
 	default:
 		m = j.driverOfParameter(i)
 	}

@@ -39,6 +39,10 @@ type Verdict struct {
 
 	Hardware *ErrorRecord // of 0x124, nil when the dump does not hold it
 	IRPs     []IRP        // that parameters point to
+	Device   *DeviceNode  // of the device object that a parameter of 0x9F points to
+	Power    *PowerTriage // of 0x9F, nil when the dump does not hold it
+	Profile  *Profile     // of 0x133, nil when its block is not in the dump
+	Hung     *HungCPU     // of 0x101
 	Blobs    []Blob
 }
 

@@ -9,30 +9,29 @@ import (
 	"dumptriage/triage"
 )
 
-// IRP is an I/O request packet that a parameter points to, with its current stack
-// location.
-type IRP struct {
-	Address      uint64
-	Parameter    int
-	Major, Minor uint8
-	Device       uint64
-	DriverName   string         // as its object has it, such as \Driver\usbhub
-	Driver       *triage.Module // nil when it is not known
-}
-
-// layout64 and layout32: fields of IRP, IO_STACK_LOCATION, DEVICE_OBJECT and
-// DRIVER_OBJECT, from public symbols; the same since Windows XP.
+// layout64 and layout32: fields of IRP, IO_STACK_LOCATION, DEVICE_OBJECT,
+// DEVOBJ_EXTENSION and DRIVER_OBJECT, from public symbols; the same since Windows XP.
 type objectLayout struct {
 	location           int // IRP.Tail.Overlay.CurrentStackLocation
 	device             int // IO_STACK_LOCATION.DeviceObject
 	driver             int // DEVICE_OBJECT.DriverObject
 	start, size, name  int // DRIVER_OBJECT
 	irpSize, driverLen int
+
+	stackCount, current     int // IRP.StackCount, CurrentLocation: bytes
+	locationSize            int
+	powerType, powerState   int // IO_STACK_LOCATION.Parameters.Power
+	shutdown                int
+	completion              int // IO_STACK_LOCATION.CompletionRoutine
+	attached, extension     int // DEVICE_OBJECT.AttachedDevice, DeviceObjectExtension
+	extensionOf, deviceNode int // DEVOBJ_EXTENSION.DeviceObject, DeviceNode
 }
 
 var (
-	layout64 = objectLayout{0xb8, 0x28, 0x08, 0x18, 0x20, 0x38, 0xd0, 0x48}
-	layout32 = objectLayout{0x60, 0x14, 0x08, 0x0c, 0x10, 0x1c, 0x70, 0x24}
+	layout64 = objectLayout{0xb8, 0x28, 0x08, 0x18, 0x20, 0x38, 0xd0, 0x48,
+		0x42, 0x43, 0x48, 0x10, 0x18, 0x20, 0x38, 0x18, 0x138, 0x08, 0x28}
+	layout32 = objectLayout{0x60, 0x14, 0x08, 0x0c, 0x10, 0x1c, 0x70, 0x24,
+		0x22, 0x23, 0x24, 0x08, 0x0c, 0x10, 0x1c, 0x10, 0xb0, 0x04, 0x14}
 )
 
 // Types in the first two bytes of I/O objects.
@@ -64,6 +63,23 @@ func (j *judge) objects() {
 			} else if p.Value != 0 {
 				p.Missing = true
 			}
+		case codes.KindDevice:
+			if n := j.deviceNode(p.Value); j.v.Device == nil && j.v.Class == codes.ClassPower && len(n.Stack) > 0 {
+				j.v.Device = &n
+			}
+		case codes.KindThread:
+			j.threadIRPs(i)
+		case codes.KindPower:
+			p.Missing = p.Value != 0 && !j.powerBlock(p.Value, i)
+		case codes.KindPnP:
+			p.Missing = p.Value != 0 && !j.pnpBlock(p.Value, i)
+		case codes.KindDPC:
+			p.Missing = p.Value != 0 && !j.watchdogBlock(p.Value, i)
+		case codes.KindPRCB:
+			j.hungCPU(i)
+			p.Missing = p.Value != 0 && !j.holds(p.Value, 1)
+		case codes.KindFxDevice:
+			p.Missing = p.Value != 0 && !j.fxDevice(p.Value, i)
 		case codes.KindWHEA:
 			j.v.Hardware = j.errorRecordAt(p.Value)
 			p.Missing = j.v.Hardware == nil && p.Value != 0
@@ -82,29 +98,6 @@ func (j *judge) typed(va uint64, size int, kind uint16) *cursor.Cursor {
 		return nil
 	}
 	return c
-}
-
-// irpAt reads an IRP and who has it.
-func (j *judge) irpAt(va uint64) (IRP, bool) {
-	l, ptr := j.layout(), j.inc.System.Arch.PointerSize()
-	c := j.typed(va, l.irpSize, typeIRP)
-	if c == nil {
-		return IRP{}, false
-	}
-	irp := IRP{Address: va}
-	c.Seek(l.location)
-	at := c.Pointer(ptr)
-	loc := j.read(at, l.device+ptr)
-	c = cursor.New(loc, "IO_STACK_LOCATION", -1)
-	major, minor := c.U8(), c.U8()
-	c.Seek(l.device)
-	device := c.Pointer(ptr)
-	if c.Err() != nil {
-		return irp, true // its stack location is not in the dump
-	}
-	irp.Major, irp.Minor, irp.Device = major, minor, device
-	irp.DriverName, irp.Driver = j.driverOfDevice(device)
-	return irp, true
 }
 
 // driverOfDevice follows DEVICE_OBJECT.DriverObject.

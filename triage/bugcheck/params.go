@@ -18,7 +18,7 @@ func (j *judge) parameters() {
 	j.v.Unverified = unverified
 	for i, p := range params {
 		q := Parameter{Value: values[i], Meaning: p.Meaning, Kind: p.Kind}
-		if v, ok := codes.BugCheckValueOf(j.bc.Code, i, values[i]); ok {
+		if v, ok := codes.BugCheckValueOf(j.bc.Code, i, values); ok {
 			q.Name = v.Text
 		}
 		if p.Kind == codes.KindSub || p.Kind == codes.KindFastFail {
