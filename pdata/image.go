@@ -108,6 +108,15 @@ func (im *Image) Identity() Identity { return im.h.id }
 // memory.
 func (im *Image) File() (r io.ReaderAt, size int64, ok bool) { return im.file, im.size, im.file != nil }
 
+// Directory returns a data directory (IMAGE_DIRECTORY_ENTRY_*) as the headers claim it:
+// its RVA and its size in bytes, zeros where there is none.
+func (im *Image) Directory(i int) (rva, size uint32) {
+	if i < 0 || i >= numDirs {
+		return 0, 0
+	}
+	return im.h.dirs[i].rva, im.h.dirs[i].size
+}
+
 // HasSymbolTable reports whether the headers tell of a COFF symbol table, as those
 // of images with DWARF do. It lies in the file alone.
 func (im *Image) HasSymbolTable() bool { return im.h.symbolTable }

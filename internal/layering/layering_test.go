@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"symbols/dwarf":          {"dump", "internal/cursor"},
 	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/dwarf", "symbols/undname", "pdata", "internal/cursor", "internal/input"},
 	"symbols/server":         {"dump"},
+	"managed/metadata":       {"dump", "pdata", "internal/cursor"},
 	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
 	// What an incident means. Each reads an Incident and nothing below the
 	// vocabulary; verdict puts their answers together.
