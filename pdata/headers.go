@@ -13,6 +13,7 @@ const (
 	dirExport    = 0
 	dirException = 3
 	dirDebug     = 6
+	dirImports   = 12 // IMAGE_DIRECTORY_ENTRY_IAT
 	numDirs      = 16
 
 	dirLoadConfig = 10
@@ -22,6 +23,8 @@ const (
 	headerStream = "PE headers"
 
 	machineAMD64 = 0x8664
+
+	fileDLL = 0x2000 // of Characteristics: a library
 
 	magicPE32     = 0x10b
 	magicPE32Plus = 0x20b
@@ -57,6 +60,8 @@ type ntHeaders struct {
 	optionalSize     uint16
 	sectionAlignment uint32
 	sizeOfHeaders    uint32
+	entry            uint32 // AddressOfEntryPoint, 0 none
+	library          bool   // IMAGE_FILE_DLL
 	dirs             [numDirs]directory
 }
 
@@ -123,7 +128,7 @@ func parseNTCursor(c *cursor.Cursor) (h ntHeaders, err error) {
 	h.symbolTable = c.U32() != 0
 	c.Skip(4) // number of symbols
 	h.optionalSize = c.U16()
-	c.Skip(2) // Characteristics
+	h.library = c.U16()&fileDLL != 0
 	magic := c.U16()
 	fixed := optionalSize64
 	switch {
@@ -133,7 +138,9 @@ func parseNTCursor(c *cursor.Cursor) (h ntHeaders, err error) {
 	case magic != magicPE32Plus:
 		c.Fail(dump.UnsupportedFormat, "optional header magic %#x is neither PE32 nor PE32+", magic)
 	}
-	c.Skip(30) // up to ImageBase, which both forms end at offset 32
+	c.Skip(14) // the linker's version, sizes of code and data
+	h.entry = c.U32()
+	c.Skip(12) // up to ImageBase, which both forms end at offset 32
 	h.sectionAlignment = c.U32()
 	c.Skip(20) // FileAlignment and versions
 	h.id.SizeOfImage = c.U32()

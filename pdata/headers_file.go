@@ -35,15 +35,16 @@ func fileNT(prefix []byte, off int64) (ntHeaders, error) {
 		sections:     fh.NumberOfSections,
 		symbolTable:  fh.PointerToSymbolTable != 0,
 		optionalSize: fh.SizeOfOptionalHeader,
+		library:      uint16(fh.Characteristics)&fileDLL != 0,
 	}
 	switch oh := f.NtHeader.OptionalHeader.(type) {
 	case pe.ImageOptionalHeader64:
 		h.id.SizeOfImage, h.id.CheckSum = oh.SizeOfImage, oh.CheckSum
-		h.sectionAlignment, h.sizeOfHeaders = oh.SectionAlignment, oh.SizeOfHeaders
+		h.sectionAlignment, h.sizeOfHeaders, h.entry = oh.SectionAlignment, oh.SizeOfHeaders, oh.AddressOfEntryPoint
 		h.setDirs(oh.DataDirectory, directories(oh.NumberOfRvaAndSizes, h.optionalSize, optionalSize64))
 	case pe.ImageOptionalHeader32:
 		h.id.SizeOfImage, h.id.CheckSum = oh.SizeOfImage, oh.CheckSum
-		h.sectionAlignment, h.sizeOfHeaders = oh.SectionAlignment, oh.SizeOfHeaders
+		h.sectionAlignment, h.sizeOfHeaders, h.entry = oh.SectionAlignment, oh.SizeOfHeaders, oh.AddressOfEntryPoint
 		h.setDirs(oh.DataDirectory, directories(oh.NumberOfRvaAndSizes, h.optionalSize, optionalSize32))
 	default:
 		return parseNT(prefix, off)

@@ -153,7 +153,7 @@ func shown(half *triage.Half, limit int) int {
 
 func fillFrame(j *FrameJSON, f *triage.Frame, index int, h hexer) {
 	*j = FrameJSON{
-		Frame: index, Trust: f.Trust.String(), TrustDetail: f.Detail, Unwind: f.Method.String(),
+		Frame: index, Trust: f.Trust.String(), TrustDetail: f.Detail, Proof: f.Proof.String(), Unwind: f.Method.String(),
 		Offset: h.addr(f.Lookup), IP: h.addr(f.IP), ChildSP: h.known(f.SP), SymbolSource: string(f.Name.Source),
 	}
 	if j.SymbolSource == "" {

@@ -43,6 +43,7 @@ type FrameJSON struct {
 	Frame           int               `json:"frame"`
 	Trust           string            `json:"trust" jsonschema:"enum=context,enum=cfi,enum=frame_pointer,enum=cfi_scan,enum=scan,enum=inline,enum=none"`
 	TrustDetail     string            `json:"trust_detail,omitempty"`
+	Proof           string            `json:"proof,omitempty" jsonschema:"enum=proven,enum=unproven,enum=refuted" jsonschema_description:"of a frame behind a scan: whether it is on the stack; absent where no scan lies on the way"`
 	Unwind          string            `json:"unwind,omitempty"`
 	Offset          string            `json:"offset" jsonschema_description:"ip in frame 0, ip-1 in callers"`
 	IP              string            `json:"ip" jsonschema_description:"program counter in frame 0, return address in callers"`

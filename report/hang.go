@@ -5,7 +5,6 @@ import (
 	"dumptriage/triage/crash"
 	"dumptriage/triage/hang"
 	"dumptriage/triage/verdict"
-	"dumptriage/unwind"
 )
 
 // WaitJSON is what a thread does or waits for.
@@ -218,7 +217,7 @@ func (a *AnalysisJSON) hangReason(inc *triage.Incident, all *verdict.Verdict) {
 	}
 	if f := hangBlame(inc, v); f != nil {
 		a.Blame = blameText(f)
-		if f.Trust == unwind.TrustScan || f.Trust == unwind.TrustCFIScan {
+		if !f.Certain() {
 			a.Confidence = string(hang.Low)
 		}
 	}

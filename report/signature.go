@@ -39,7 +39,7 @@ type StepJSON struct {
 	Kernel       bool   `json:"kernel,omitempty" jsonschema_description:"a frame of kernel_frames"`
 	Frame        int    `json:"frame"`
 	Name         string `json:"name,omitempty"`
-	Fate         string `json:"fate" jsonschema:"enum=kept,enum=prefix,enum=sentinel,enum=above,enum=irrelevant,enum=below,enum=recursion,enum=scan,enum=capture,enum=no_module"`
+	Fate         string `json:"fate" jsonschema:"enum=kept,enum=prefix,enum=sentinel,enum=above,enum=irrelevant,enum=below,enum=recursion,enum=scan,enum=unproven,enum=capture,enum=no_module"`
 	Rule         string `json:"rule,omitempty" jsonschema_description:"file:line"`
 }
 

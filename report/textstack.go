@@ -329,17 +329,27 @@ func mismatchMark(f *triage.Frame) string {
 	return ""
 }
 
+// howFound marks a frame that is not certain: how it was found, and whether
+// anything proves what a scan led to.
 func howFound(f *triage.Frame, arch dump.Arch) string {
+	how := f.Trust.String()
 	switch f.Trust {
 	case unwind.TrustContext, unwind.TrustCFI, unwind.TrustInline:
-		return ""
+		how = ""
 	case unwind.TrustFramePointer:
+		how = f.Method.String()
 		if f.Method == unwind.MethodRBP && arch == dump.ARM64 { // the register's name there
-			return " [fp]"
+			how = "fp"
 		}
-		return " [" + f.Method.String() + "]"
 	}
-	return " [" + f.Trust.String() + "]"
+	switch {
+	case f.Proof == triage.Refuted, f.Proof == triage.Unproven && f.Trust != unwind.TrustScan:
+		how = joinWith(", ", how, f.Proof.String())
+	}
+	if how == "" {
+		return ""
+	}
+	return " [" + how + "]"
 }
 
 // seamRule puts into words how the trap frame of a seam was found.

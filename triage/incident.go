@@ -224,7 +224,8 @@ type Frame struct {
 	Module   *Module // nil outside all loaded modules
 	Name     symbols.Name
 	Unloaded []UnloadedHit
-	Capture  bool // put on the stack by the dump's writer
+	Capture  bool  // put on the stack by the dump's writer
+	Proof    Proof // of a frame that has a scan on the way to it
 }
 
 // UnloadedHit says that a frame's address lies where a module had been.

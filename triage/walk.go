@@ -16,6 +16,7 @@ type walker struct {
 	wow64    *walker      // of the same memory's 32-bit stacks, nil until one is met
 	budget   *frameBudget // of the whole analysis
 	view     *View        // of the same memory, nil until one is asked for
+	start    uint64       // of the thread whose user half is walked, 0 unknown
 }
 
 type nameKey struct{ lookup, ip uint64 }
@@ -33,6 +34,8 @@ func (w *walker) walk(regs dump.Registers, opt unwind.Options) (*Half, unwind.St
 	for i, f := range st.Frames {
 		h.Frames[i] = w.name(f)
 	}
+	p := prover{frames: h.Frames, arch: w.space.arch, code: w.space, opt: opt, stop: st.Stop, start: w.start}
+	p.prove()
 	return h, st
 }
 

@@ -67,12 +67,16 @@ func (w *walker) halves(t *Thread, regs dump.Registers, opt unwind.Options) (use
 	if regs.Empty() {
 		return nil, nil
 	}
+	w.start = t.StartAddress
+	defer func() { w.start = 0 }()
 	regs32, opt32, ok := w.wow64Registers(t, &regs, opt)
 	if !ok {
 		user, _ = w.walk(regs, opt)
 		return user, nil
 	}
-	user, _ = w.narrow().walk(regs32, opt32)
+	narrow := w.narrow()
+	narrow.start = t.StartAddress
+	user, _ = narrow.walk(regs32, opt32)
 	if !inWow64Code(&regs) { // else what the registers hold of the 64-bit stack is no place in code
 		wow64, _ = w.walk(regs, opt)
 	}

@@ -8,7 +8,6 @@ import (
 	"dumptriage/report/codes"
 	"dumptriage/triage"
 	"dumptriage/triage/rules"
-	"dumptriage/unwind"
 )
 
 // Culprit is the sort of thing that is blamed. Its text is part of the JSON contract.
@@ -173,10 +172,9 @@ func (j *judge) hasDriver() bool {
 	return slices.ContainsFunc(frames, func(f triage.Frame) bool { return !scanned(&f) && j.roleOf(&f) == roleDriver })
 }
 
-// scanned reports whether only a search of the stack found a frame.
-func scanned(f *triage.Frame) bool {
-	return f.Trust == unwind.TrustScan || f.Trust == unwind.TrustCFIScan
-}
+// scanned reports whether only a search of the stack found a frame, or what it
+// follows from, and nothing proves it.
+func scanned(f *triage.Frame) bool { return !f.Certain() }
 
 // blameParameter takes a driver that a parameter leads to: an instruction's address,
 // an IRP's driver, a driver's name or object, a device. Who has an IRP comes before

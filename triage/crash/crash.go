@@ -16,7 +16,6 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/triage"
-	"dumptriage/unwind"
 )
 
 // Verdict is what a crash was.
@@ -153,6 +152,4 @@ func (j *judge) classify() {
 }
 
 // certain reports whether a frame was found by more than a guess.
-func certain(f *triage.Frame) bool {
-	return f.Trust == unwind.TrustContext || f.Trust == unwind.TrustCFI || f.Trust == unwind.TrustInline || f.Trust == unwind.TrustFramePointer
-}
+func certain(f *triage.Frame) bool { return f.Certain() }

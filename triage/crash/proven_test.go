@@ -1,30 +1,12 @@
 package crash
 
 import (
-	"encoding/binary"
 	"testing"
 
-	"dumptriage/dump"
 	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/unwind"
 )
-
-// codeAt is memory that holds a few bytes at a few addresses.
-type codeAt map[uint64][]byte
-
-func (m codeAt) ReadAt(p []byte, va uint64) (int, error) {
-	b, ok := m[va]
-	if !ok {
-		return 0, dump.Errorf(dump.OutOfRange, "memory", "not in the dump")
-	}
-	return copy(p, b), nil
-}
-
-// branch is a call (e8) or jump (e9) at an address.
-func branch(opcode byte, from, to uint64) []byte {
-	return append([]byte{opcode}, binary.LittleEndian.AppendUint32(nil, uint32(to-from-5))...)
-}
 
 // at makes a frame of app.exe whose function begins at start.
 func at(function string, start uint64, trust unwind.Trust) triage.Frame {
@@ -37,42 +19,39 @@ func at(function string, start uint64, trust unwind.Trust) triage.Frame {
 }
 
 // Who is to blame when a scan took part. The stacks are those of calls that are
-// over and of calls that are not, as the comments say.
+// over and of calls that are not, as the comments say; package triage tells which
+// is which.
 func TestBlameBehindGuesses(t *testing.T) {
 	const scan, cfi = unwind.TrustScan, unwind.TrustCFI
 	const stale, live, start = 0x1100, 0x1400, 0x1600
 	system := func(function string) triage.Frame { return frameIn(`C:\Windows\System32\KERNELBASE.dll`, function) }
 	runtime := func(function string) triage.Frame { return frameIn(`C:\app\vcruntime140.dll`, function) }
-	call := uint64(live + 0x20 - 5) // in front of the return address in live
+	as := func(p triage.Proof, f triage.Frame) triage.Frame { f.Proof = p; return f }
+	const proven, unproven, refuted = triage.Proven, triage.Unproven, triage.Refuted
 	for name, c := range map[string]struct {
 		code   uint32
 		frames []triage.Frame
-		memory codeAt
 		want   string
 	}{
 		"a call that is over, on the way of a throw": {codeGCC,
-			[]triage.Frame{system(""), at("fn@b180", stale, scan), at("__emutls_get_address", 0x1200, cfi), at("__cxa_throw", 0x1300, cfi), at("thrower", live, cfi)}, nil, "thrower"},
+			[]triage.Frame{system(""), as(refuted, at("fn@b180", stale, scan)), as(refuted, at("__emutls_get_address", 0x1200, cfi)),
+				as(proven, at("__cxa_throw", 0x1300, cfi)), as(proven, at("thrower", live, cfi))}, "thrower"},
 		"a helper without a name of a runtime that is linked in": {codeGCC,
-			[]triage.Frame{system("RaiseException"), at("fn@1100", stale, cfi), at("__cxa_throw", 0x1300, cfi), at("thrower", live, cfi)}, nil, "thrower"},
+			[]triage.Frame{system("RaiseException"), at("fn@1100", stale, cfi), at("__cxa_throw", 0x1300, cfi), at("thrower", live, cfi)}, "thrower"},
 		"a destructor that throws while another exception is on its way": {codeCxx,
-			[]triage.Frame{system("RaiseException"), runtime("_CxxThrowException"), at("Guard::~Guard", stale, cfi), runtime("__CxxFrameHandler3"), runtime("_CxxThrowException"), at("first", live, cfi)}, nil, "Guard::~Guard"},
-		"a guess that nothing speaks against": {0xe0001234,
-			[]triage.Frame{system(""), at("raiser", stale, scan), at("caller", live, cfi)}, nil, "raiser"},
-		"a guess that its caller did call": {0xe0001234,
-			[]triage.Frame{system(""), at("raiser", stale, scan), at("caller", live, cfi)}, codeAt{call: branch(0xe8, call, stale)}, "raiser"},
-		"a guess that its caller did call, through a jump": {0xe0001234,
-			[]triage.Frame{system(""), at("raiser", stale, scan), at("caller", live, cfi)},
-			codeAt{call: branch(0xe8, call, 0x1800), 0x1800: branch(0xe9, 0x1800, stale)}, "raiser"},
-		"a guess that its caller did not call": {0xe0001234,
-			[]triage.Frame{system(""), at("raiser", stale, scan), at("caller", live, cfi), at("main", start, cfi)}, codeAt{call: branch(0xe8, call, 0x1800)}, "caller"},
-		"a guess behind which all is guessed": {0xe0001234,
-			[]triage.Frame{system(""), at("raiser", stale, scan), at("caller", live, scan)}, codeAt{call: branch(0xe8, call, 0x1800)}, "raiser"},
-		"a call through a pointer says nothing": {0xe0001234,
-			[]triage.Frame{system(""), at("raiser", stale, scan), at("caller", live, cfi)}, codeAt{call: {0x48, 0x90, 0x90, 0xff, 0xd0}}, "raiser"},
+			[]triage.Frame{system("RaiseException"), runtime("_CxxThrowException"), at("Guard::~Guard", stale, cfi), runtime("__CxxFrameHandler3"), runtime("_CxxThrowException"), at("first", live, cfi)}, "Guard::~Guard"},
+		"a scan that is proven": {0xe0001234,
+			[]triage.Frame{system(""), as(proven, at("raiser", stale, scan)), as(proven, at("caller", live, cfi))}, "raiser"},
+		"a scan that is refuted": {0xe0001234,
+			[]triage.Frame{system(""), as(refuted, at("raiser", stale, scan)), as(proven, at("caller", live, cfi)), as(proven, at("main", start, cfi))}, "caller"},
+		"unwound from a scan that is refuted": {0xe0001234,
+			[]triage.Frame{system(""), as(refuted, at("printf", 0x1200, scan)), as(refuted, at("raiser", stale, cfi)), as(proven, at("caller", live, cfi))}, "caller"},
+		"a scan that nothing proves, before what is proven": {0xe0001234,
+			[]triage.Frame{system(""), as(unproven, at("raiser", stale, scan)), as(unproven, at("other", 0x1200, cfi)), as(proven, at("caller", live, cfi))}, "caller"},
+		"nothing is proven": {0xe0001234,
+			[]triage.Frame{system(""), as(unproven, at("raiser", stale, scan)), as(unproven, at("caller", live, cfi))}, "raiser"},
 	} {
-		inc := incident(c.code, c.frames...)
-		inc.UserSpace = triage.NewView(c.memory, nil, nil)
-		v := Of(inc, nil)
+		v := Of(incident(c.code, c.frames...), nil)
 		if v.Blame == nil || v.Blame.Frame.Name.Function != c.want {
 			t.Errorf("%s: blames %+v, want %s", name, v.Blame, c.want)
 			continue

@@ -71,7 +71,7 @@ func (a *analysis) classifyHalf(w *Wait, h *triage.Half, kernel bool) {
 func (a *analysis) waitFrames(h *triage.Half) (out []match, caller int) {
 	for i := range h.Frames[:min(len(h.Frames), maxMatched)] {
 		f := &h.Frames[i]
-		if f.Capture {
+		if f.Capture || f.Proof == triage.Refuted {
 			continue
 		}
 		hits := a.hits(f)
@@ -152,7 +152,7 @@ func (a *analysis) marks(w *Wait, t *triage.Thread) {
 	}
 	for i := range t.User.Frames[:min(len(t.User.Frames), maxScanned)] {
 		f := &t.User.Frames[i]
-		if f.Trust == unwind.TrustScan {
+		if f.Trust == unwind.TrustScan || f.Proof == triage.Unproven || f.Proof == triage.Refuted {
 			continue
 		}
 		hits := a.hits(f)

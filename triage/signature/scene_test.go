@@ -63,6 +63,12 @@ func (s *scene) half(lines string) *triage.Half {
 		switch line[0] {
 		case '?':
 			f.Trust, line = unwind.TrustScan, line[1:]
+		case '-':
+			f.Proof, line = triage.Unproven, line[1:]
+		case '!':
+			f.Proof, line = triage.Refuted, line[1:]
+		case '+':
+			f.Proof, line = triage.Proven, line[1:]
 		case '~':
 			f.Capture, line = true, line[1:]
 		}

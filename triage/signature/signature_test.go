@@ -191,9 +191,9 @@ func TestStackOverflowIsItsRecursion(t *testing.T) {
 
 func TestFates(t *testing.T) {
 	s := Of(newScene(1<<32).crash(0xe06d7363, strings.Join([]string{
-		"kernelbase!RaiseException", "msvcp!_CxxThrowException", "ucrtbase!_malloc_base", "ntdll!NtClose", "?app!guess", "~app!snap", "@5000", "app!f", "app!f", "app!main",
+		"kernelbase!RaiseException", "msvcp!_CxxThrowException", "ucrtbase!_malloc_base", "ntdll!NtClose", "?app!guess", "-app!lost", "!app!over", "~app!snap", "@5000", "app!f", "+app!f", "+app!main",
 	}, "\n")), Options{})
-	want := []Fate{FateSentinel, FateSentinel, FatePrefix, FateIrrelevant, FateScan, FateCapture, FateNoModule, FateRecursion, FateKept, FateBelow}
+	want := []Fate{FateSentinel, FateSentinel, FatePrefix, FateIrrelevant, FateScan, FateUnproven, FateUnproven, FateCapture, FateNoModule, FateRecursion, FateKept, FateBelow}
 	for i, st := range s.Steps {
 		if st.Fate != want[i] {
 			t.Errorf("frame %d (%s): %s, want %s", i, st.Name, st.Fate, want[i])

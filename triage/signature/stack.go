@@ -21,6 +21,7 @@ const (
 	FateBelow      Fate = "below"      // behind the frame that the walk ended with
 	FateRecursion  Fate = "recursion"  // a further round of a recursion
 	FateScan       Fate = "scan"       // found by scanning the stack: a guess
+	FateUnproven   Fate = "unproven"   // behind such a one, and nothing shows that it is on the stack
 	FateCapture    Fate = "capture"    // of the dump's writer
 	FateNoModule   Fate = "no_module"  // code of which nothing is known
 )
@@ -81,6 +82,8 @@ func newHalf(inc *triage.Incident, thread int, half *triage.Half, kernel bool) *
 			st.Fate = FateCapture
 		case f.Trust != unwind.TrustContext && f.Trust != unwind.TrustCFI && f.Trust != unwind.TrustFramePointer:
 			st.Fate = FateScan
+		case !f.Certain():
+			st.Fate = FateUnproven
 		case c.name == "":
 			st.Fate = FateNoModule
 		default:
