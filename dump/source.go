@@ -238,6 +238,7 @@ const (
 	ContextSwitchFrame               // a KSWITCH_FRAME at KTHREAD.KernelStack
 	ContextParameter                 // a CONTEXT that a bugcheck parameter points to
 	ContextTrapFrame                 // a KTRAP_FRAME
+	ContextTask                      // a task state segment of x86, which a task gate left
 )
 
 // ThreadTimes is a thread's accounting; zero times mean not known.
@@ -271,7 +272,8 @@ type KernelThread struct {
 	Idle          bool   // a processor's idle thread, whose ids are 0
 	Interrupted   bool   // TrapFrame is of an interrupt or exception, no system service
 	User          Registers
-	Live          bool // captured inside the thread by the live triage writer
+	Task          Registers // x86: in the task state segment of the processor that ran it, which only a task gate fills
+	Live          bool      // captured inside the thread by the live triage writer
 	// Outer are the stack segments that were left for the current one, from the
 	// inside out: by calls back into user mode, or because the stack was grown.
 	Outer []StackSegment

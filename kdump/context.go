@@ -78,6 +78,7 @@ func (f *File) setContext(t *dump.Thread, r *record) {
 			}
 		}
 		kt.Switched = f.switchedStack(running, &t.Context)
+		kt.Task, _ = f.taskState(f.taskSegment(running))
 		if t.ContextSource == dump.ContextNone {
 			kt.Note = "it was running, and its processor's registers are not in the dump"
 		}

@@ -15,6 +15,7 @@ type processor struct {
 	number        uint32
 	current, idle uint64 // ETHREAD addresses, 0 not known
 	context       uint64 // address of its CONTEXT
+	state         uint64 // and of the one inside the block, which older systems have alone
 	crashed       bool   // the processor that wrote the dump
 
 	mhz, family, model, stepping uint64
@@ -95,8 +96,9 @@ func (f *File) markCrashed() {
 	regs, ok := f.HeaderContext()
 	sp, _ := regs.SP()
 	for i := range f.prcbs {
-		if own, found := f.contextAt(f.prcbs[i].context); ok && found {
-			if v, _ := own.SP(); v == sp {
+		for _, at := range [...]uint64{f.prcbs[i].context, f.prcbs[i].state} {
+			own, found := f.contextAt(at)
+			if v, _ := own.SP(); ok && found && v == sp {
 				f.prcbs[i].crashed = true
 				return
 			}
@@ -115,6 +117,9 @@ func (f *File) newProcessor(r *record) (processor, bool) {
 	}
 	p := processor{va: r.va, number: uint32(number), current: f.kernelPointer(r, k.currentThread), idle: f.kernelPointer(r, k.idleThread)}
 	p.context = f.prcbContext(r)
+	if off := k.state; off > 0 && off < k.size && r.va != 0 {
+		p.state = r.va + uint64(off)
+	}
 	p.mhz, _ = r.uint(k.mhz, 4)
 	p.family, _ = r.uint(k.cpuType, 1)
 	if k.cpuType > 0 {
@@ -165,7 +170,9 @@ func (f *File) processorOf(ethread uint64) *processor {
 }
 
 // processorContext returns the registers that the processor saved when the
-// system was stopped. A live dump has none.
+// system was stopped. Before Windows 7 the block holds them itself, in
+// ProcessorState; later it may hold what an earlier stop left, or zeros, so that
+// counts only where no other is named. A live dump has none.
 func (f *File) processorContext(p *processor) (dump.Registers, dump.ContextSource) {
 	if f.live {
 		return dump.Registers{}, dump.ContextNone
@@ -178,7 +185,18 @@ func (f *File) processorContext(p *processor) (dump.Registers, dump.ContextSourc
 			return regs, dump.ContextHeader
 		}
 	}
+	if regs, ok := f.contextAt(p.state); ok && f.kd.prcb.context == 0 && f.onKernelStack(&regs) {
+		return regs, dump.ContextPRCB
+	}
 	return dump.Registers{}, dump.ContextNone
+}
+
+// onKernelStack tells a CONTEXT that was saved from other bytes: one of kernel
+// code has a kernel stack, one of user code its selector.
+func (f *File) onKernelStack(regs *dump.Registers) bool {
+	sp, _ := regs.SP()
+	cs, ok := regs.Get(dump.RegCS)
+	return ok && (cs&3 == 3) != kernelAddress(f.hdr.ptr, sp) && cs != 0
 }
 
 // CPUs implements dump.Source. In a live dump the processors went on, so only

@@ -17,39 +17,40 @@ type faultRule struct {
 
 // faultRules restates the public bug check reference.
 var faultRules = [...]faultRule{
-	{code: 0x0a, context: -1, trap: -1, record: -1, number: -1, location: 3}, // IRQL_NOT_LESS_OR_EQUAL
-	{code: 0x1e, context: -1, trap: -1, record: -1, number: 0, location: 1},  // KMODE_EXCEPTION_NOT_HANDLED
-	{code: 0x23, context: 2, trap: -1, record: 1, number: -1, location: -1},  // FAT_FILE_SYSTEM
-	{code: 0x24, context: 2, trap: -1, record: 1, number: -1, location: -1},  // NTFS_FILE_SYSTEM
-	{code: 0x26, context: 2, trap: -1, record: 1, number: -1, location: -1},  // CDFS_FILE_SYSTEM
-	{code: 0x27, context: 2, trap: -1, record: 1, number: -1, location: -1},  // RDR_FILE_SYSTEM
-	{code: 0x2b, context: -1, trap: 0, record: -1, number: -1, location: -1}, // PANIC_STACK_SWITCH
-	{code: 0x34, context: 2, trap: -1, record: 1, number: -1, location: -1},  // CACHE_MANAGER
-	{code: 0x3b, context: 2, trap: -1, record: -1, number: 0, location: 1},   // SYSTEM_SERVICE_EXCEPTION
-	{code: 0x50, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_IN_NONPAGED_AREA
-	{code: 0x7e, context: 3, trap: -1, record: 2, number: 0, location: 1},    // SYSTEM_THREAD_EXCEPTION_NOT_HANDLED
-	{code: 0x8e, context: -1, trap: 2, record: -1, number: 0, location: 1},   // KERNEL_MODE_EXCEPTION_NOT_HANDLED
-	{code: 0x9b, context: 2, trap: -1, record: 1, number: -1, location: -1},  // UDFS_FILE_SYSTEM
-	{code: 0xc5, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_EXPOOL
-	{code: 0xcc, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_IN_FREED_SPECIAL_POOL
-	{code: 0xcd, context: -1, trap: -1, record: -1, number: -1, location: 2}, // PAGE_FAULT_BEYOND_END_OF_ALLOCATION
-	{code: 0xce, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS
-	{code: 0xcf, context: -1, trap: -1, record: -1, number: -1, location: 2}, // TERMINAL_SERVER_DRIVER_MADE_INCORRECT_MEMORY_REFERENCE
-	{code: 0xd0, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_MMPOOL
-	{code: 0xd1, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_IRQL_NOT_LESS_OR_EQUAL
-	{code: 0xd3, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_PORTION_MUST_BE_NONPAGED
-	{code: 0xd4, context: -1, trap: -1, record: -1, number: -1, location: 3}, // SYSTEM_SCAN_AT_RAISED_IRQL_CAUGHT_IMPROPER_DRIVER_UNLOAD
-	{code: 0xd5, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_PAGE_FAULT_IN_FREED_SPECIAL_POOL
-	{code: 0xd6, context: -1, trap: -1, record: -1, number: -1, location: 2}, // DRIVER_PAGE_FAULT_BEYOND_END_OF_ALLOCATION
-	{code: 0xdb, context: -1, trap: -1, record: -1, number: -1, location: 3}, // DRIVER_CORRUPTED_SYSPTES
-	{code: 0xfc, context: -1, trap: 2, record: -1, number: -1, location: -1}, // ATTEMPTED_EXECUTE_OF_NOEXECUTE_MEMORY
-	{code: 0x108, context: 2, trap: -1, record: 1, number: -1, location: -1}, // THIRD_PARTY_FILE_SYSTEM_FAILURE
-	{code: 0x10f, context: 1, trap: -1, record: 0, number: -1, location: -1}, // RESOURCE_MANAGER_EXCEPTION_NOT_HANDLED
-	{code: 0x12c, context: 2, trap: -1, record: 1, number: -1, location: -1}, // EXFAT_FILE_SYSTEM
-	{code: 0x139, context: -1, trap: 1, record: 2, number: -1, location: -1}, // KERNEL_SECURITY_CHECK_FAILURE
-	{code: 0x149, context: 2, trap: -1, record: 1, number: -1, location: -1}, // REFS_FILE_SYSTEM
-	{code: 0x151, context: -1, trap: 1, record: -1, number: -1, location: 0}, // UNSUPPORTED_INSTRUCTION_MODE
-	{code: 0x18d, context: 3, trap: -1, record: 2, number: -1, location: -1}, // SECURE_FAULT_UNHANDLED
+	{code: 0x0a, context: -1, trap: -1, record: -1, number: -1, location: 3},  // IRQL_NOT_LESS_OR_EQUAL
+	{code: 0x1e, context: -1, trap: -1, record: -1, number: 0, location: 1},   // KMODE_EXCEPTION_NOT_HANDLED
+	{code: 0x23, context: 2, trap: -1, record: 1, number: -1, location: -1},   // FAT_FILE_SYSTEM
+	{code: 0x24, context: 2, trap: -1, record: 1, number: -1, location: -1},   // NTFS_FILE_SYSTEM
+	{code: 0x26, context: 2, trap: -1, record: 1, number: -1, location: -1},   // CDFS_FILE_SYSTEM
+	{code: 0x27, context: 2, trap: -1, record: 1, number: -1, location: -1},   // RDR_FILE_SYSTEM
+	{code: 0x2b, context: -1, trap: 0, record: -1, number: -1, location: -1},  // PANIC_STACK_SWITCH
+	{code: 0x34, context: 2, trap: -1, record: 1, number: -1, location: -1},   // CACHE_MANAGER
+	{code: 0x3b, context: 2, trap: -1, record: -1, number: 0, location: 1},    // SYSTEM_SERVICE_EXCEPTION
+	{code: 0x50, context: -1, trap: -1, record: -1, number: -1, location: 2},  // PAGE_FAULT_IN_NONPAGED_AREA
+	{code: 0x7e, context: 3, trap: -1, record: 2, number: 0, location: 1},     // SYSTEM_THREAD_EXCEPTION_NOT_HANDLED
+	{code: 0x7f, context: -1, trap: -1, record: -1, number: -1, location: -1}, // UNEXPECTED_KERNEL_MODE_TRAP: see doubleFault
+	{code: 0x8e, context: -1, trap: 2, record: -1, number: 0, location: 1},    // KERNEL_MODE_EXCEPTION_NOT_HANDLED
+	{code: 0x9b, context: 2, trap: -1, record: 1, number: -1, location: -1},   // UDFS_FILE_SYSTEM
+	{code: 0xc5, context: -1, trap: -1, record: -1, number: -1, location: 3},  // DRIVER_CORRUPTED_EXPOOL
+	{code: 0xcc, context: -1, trap: -1, record: -1, number: -1, location: 2},  // PAGE_FAULT_IN_FREED_SPECIAL_POOL
+	{code: 0xcd, context: -1, trap: -1, record: -1, number: -1, location: 2},  // PAGE_FAULT_BEYOND_END_OF_ALLOCATION
+	{code: 0xce, context: -1, trap: -1, record: -1, number: -1, location: 2},  // DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS
+	{code: 0xcf, context: -1, trap: -1, record: -1, number: -1, location: 2},  // TERMINAL_SERVER_DRIVER_MADE_INCORRECT_MEMORY_REFERENCE
+	{code: 0xd0, context: -1, trap: -1, record: -1, number: -1, location: 3},  // DRIVER_CORRUPTED_MMPOOL
+	{code: 0xd1, context: -1, trap: -1, record: -1, number: -1, location: 3},  // DRIVER_IRQL_NOT_LESS_OR_EQUAL
+	{code: 0xd3, context: -1, trap: -1, record: -1, number: -1, location: 3},  // DRIVER_PORTION_MUST_BE_NONPAGED
+	{code: 0xd4, context: -1, trap: -1, record: -1, number: -1, location: 3},  // SYSTEM_SCAN_AT_RAISED_IRQL_CAUGHT_IMPROPER_DRIVER_UNLOAD
+	{code: 0xd5, context: -1, trap: -1, record: -1, number: -1, location: 2},  // DRIVER_PAGE_FAULT_IN_FREED_SPECIAL_POOL
+	{code: 0xd6, context: -1, trap: -1, record: -1, number: -1, location: 2},  // DRIVER_PAGE_FAULT_BEYOND_END_OF_ALLOCATION
+	{code: 0xdb, context: -1, trap: -1, record: -1, number: -1, location: 3},  // DRIVER_CORRUPTED_SYSPTES
+	{code: 0xfc, context: -1, trap: 2, record: -1, number: -1, location: -1},  // ATTEMPTED_EXECUTE_OF_NOEXECUTE_MEMORY
+	{code: 0x108, context: 2, trap: -1, record: 1, number: -1, location: -1},  // THIRD_PARTY_FILE_SYSTEM_FAILURE
+	{code: 0x10f, context: 1, trap: -1, record: 0, number: -1, location: -1},  // RESOURCE_MANAGER_EXCEPTION_NOT_HANDLED
+	{code: 0x12c, context: 2, trap: -1, record: 1, number: -1, location: -1},  // EXFAT_FILE_SYSTEM
+	{code: 0x139, context: -1, trap: 1, record: 2, number: -1, location: -1},  // KERNEL_SECURITY_CHECK_FAILURE
+	{code: 0x149, context: 2, trap: -1, record: 1, number: -1, location: -1},  // REFS_FILE_SYSTEM
+	{code: 0x151, context: -1, trap: 1, record: -1, number: -1, location: 0},  // UNSUPPORTED_INSTRUCTION_MODE
+	{code: 0x18d, context: 3, trap: -1, record: 2, number: -1, location: -1},  // SECURE_FAULT_UNHANDLED
 }
 
 // fault is what the bugcheck's parameters lead to.
@@ -89,6 +90,8 @@ func (f *File) readFault(rule *faultRule) {
 		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextParameter, rule.context
 	} else if regs, ok := f.kernelFrame(p(rule.trap)); ok {
 		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextTrapFrame, rule.trap
+	} else if regs, parameter, ok := f.doubleFault(rule.code); ok {
+		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextTask, parameter
 	}
 	if r := f.recordAt(p(rule.record), exceptionRecordSize(f.hdr.ptr)); r != nil {
 		f.fault.record = parseExceptionRecord(cursor.New(r.b, "EXCEPTION_RECORD", -1), f.hdr.ptr)
@@ -100,7 +103,8 @@ func (f *File) readFault(rule *faultRule) {
 
 // FaultContext returns the registers at the fault when a parameter of the
 // bugcheck points at a CONTEXT (ContextParameter) or a trap frame
-// (ContextTrapFrame) and the dump holds it. A trap frame knows the program
+// (ContextTrapFrame), or a task gate left them in a task state segment
+// (ContextTask), and the dump holds it. A trap frame of x64 knows the program
 // counter, stack pointer and volatile registers only.
 func (f *File) FaultContext() (dump.Registers, dump.ContextSource, bool) {
 	i := f.faultInfo()
@@ -131,43 +135,6 @@ func (f *File) FaultAddress() (va uint64, parameter int, ok bool) {
 		return 0, -1, false
 	}
 	return f.hdr.params[i.rule.location], i.rule.location, true
-}
-
-// maxTrapSearch bounds the search for a trap frame: an AMD64 kernel stack has 24 KB,
-// an expanded one a few times that.
-const maxTrapSearch = 0x20000
-
-// StackTrapFrame searches the stack, from sp up to base, for the trap frame of a
-// fault in the kernel at ip: what the processor pushed for it is the address, the
-// kernel's code segment, the flags, and a stack pointer just behind. AMD64 only.
-func (f *File) StackTrapFrame(sp, base, ip uint64) (va uint64, regs dump.Registers, ok bool) {
-	const (
-		rip, word  = 0x168, 8
-		machine    = 5 * word
-		kernelCode = 0x10
-	)
-	if f.hdr.arch != dump.AMD64 || sp%word != 0 || base <= sp || ip == 0 {
-		return 0, regs, false
-	}
-	b := make([]byte, min(base-sp, maxTrapSearch))
-	n, _ := f.mem.ReadAt(b, sp)
-	c := cursor.New(b[:n], trapStream, -1)
-	for off := 0; off+machine <= n; off += word {
-		c.Seek(off)
-		if c.U64() != ip || c.U64()&0xffff != kernelCode {
-			continue
-		}
-		c.Skip(word)
-		at, old := sp+uint64(off), c.U64()
-		// The processor aligns the stack to 16 bytes before it pushes.
-		if old < at+machine || old-at-machine >= 2*word {
-			continue
-		}
-		if regs, ok = f.kernelFrame(at - rip); ok {
-			return at - rip, regs, true
-		}
-	}
-	return 0, regs, false
 }
 
 // Exception implements dump.Source: the exception that a bugcheck reports by its
@@ -225,9 +192,13 @@ func (f *File) BugCheckEntry() bool {
 }
 
 // kernelFrame decodes a trap frame of a fault in the kernel. It holds no
-// nonvolatile registers but the frame pointer.
+// nonvolatile registers but the frame pointer, on x86 all of them.
 func (f *File) kernelFrame(va uint64) (dump.Registers, bool) {
-	r := f.recordAt(va, trapFrameSize(f.hdr.arch))
+	size := trapFrameSize(f.hdr.arch)
+	if f.hdr.arch == dump.X86 {
+		size = threadcontext.TrapFrameKernelX86
+	}
+	r := f.recordAt(va, size)
 	if r == nil {
 		return dump.Registers{}, false
 	}
@@ -246,13 +217,12 @@ func (f *File) kernelFrame(va uint64) (dump.Registers, bool) {
 		}
 		slots = trapSlotsARM64()
 	default:
-		if cs, _ := r.uint(0x6c, 4); cs == 0 || cs&3 != 0 {
+		tf, err := threadcontext.ParseTrapFrameX86(r.b)
+		if err != nil || tf.Mode() != threadcontext.TrapKernel {
 			return regs, false
 		}
-		// A trap from the kernel pushes no stack pointer: the stack goes on
-		// where HardwareEsp would be.
-		regs.SetSP(va + 0x74)
-		slots = trapSlotsX86[:]
+		regs = tf.Registers(va)
+		slots = f.volatileSlotsX86()
 	}
 	for _, s := range slots {
 		if v, ok := r.raw(s.off, s.size); ok {
@@ -273,9 +243,18 @@ var trapSlotsAMD64 = [...]trapSlot{
 	{0x178, 4, dump.RegEFlags}, {0x180, 8, dump.RSP}, {0x188, 2, dump.RegSS},
 }
 
-var trapSlotsX86 = [...]trapSlot{
-	{0x54, 4, dump.RDI}, {0x58, 4, dump.RSI}, {0x5c, 4, dump.RBX}, {0x60, 4, dump.RBP},
-	{0x68, 4, dump.RIP}, {0x6c, 2, dump.RegCS}, {0x70, 4, dump.RegEFlags},
+// volatileSlotsX86: edx, ecx and eax lie in the head of the frame, which has one
+// layout in the public symbols up to Windows 7 and another in those of Windows 10.
+func (f *File) volatileSlotsX86() []trapSlot {
+	const windows7, windows10 = 7601, 10240
+	at := 0x3c
+	switch {
+	case f.hdr.build >= windows10:
+		at = 0x38
+	case f.hdr.build > windows7:
+		return nil
+	}
+	return []trapSlot{{at, 4, dump.RDX}, {at + 4, 4, dump.RCX}, {at + 8, 4, dump.RAX}}
 }
 
 // trapSlotsARM64: X0 to X18 from 0xa0, then Lr, Fp, Pc.

@@ -33,6 +33,7 @@ type kdbg struct {
 		currentThread, mhz, cpuType, vendor, number, context, idleThread, size int
 		contained                                                              int // within KPCR
 		dpcStack, isrStack                                                     int
+		state                                                                  int // ProcessorState.ContextFrame
 	}
 }
 
@@ -86,6 +87,7 @@ func parseKDBG(c *cursor.Cursor, ptr int) (*kdbg, *dump.Error) {
 	c8.vendor, c8.number, c8.contained = r.off16(0x2ba), r.off16(0x2be), r.off16(0x2e6)
 	c8.context, c8.idleThread = r.off16(0x338), r.off16(0x350)
 	c8.dpcStack, c8.isrStack = r.off16(0x354), r.off16(0x356)
+	c8.state = r.off16(0x2bc)
 	return k, nil
 }
 

@@ -9,16 +9,33 @@ import (
 // setTrapFrame finds the KTRAP_FRAME of the thread's entry from user mode. On
 // AMD64 it is the first thing on the kernel stack, which needs no symbols; then
 // KTHREAD.TrapFrame, which a call from within the kernel can have made point at a
-// kernel-mode frame. Only a frame that can come from user mode counts.
+// kernel-mode frame. On x86 it is the other way round: what lies between
+// InitialStack and the frame depends on the version. Only a frame that can come
+// from user mode counts.
 func (f *File) setTrapFrame(kt *dump.KernelThread, r *record, teb uint64) {
 	if f.hdr.arch == dump.AMD64 && kt.InitialStack > threadcontext.TrapFrameSize {
 		if f.tryTrapFrame(kt, kt.InitialStack-threadcontext.TrapFrameSize, "initial_stack", teb) {
 			return
 		}
 	}
-	if va := f.kernelPointer(r, f.offsets().trapFrame); va != 0 {
-		f.tryTrapFrame(kt, va, "kthread_trap_frame", teb)
+	if va := f.kernelPointer(r, f.offsets().trapFrame); va != 0 && f.tryTrapFrame(kt, va, "kthread_trap_frame", teb) {
+		return
 	}
+	if below := f.belowInitialStack(); f.hdr.arch == dump.X86 && kt.InitialStack > below {
+		f.tryTrapFrame(kt, kt.InitialStack-below, "initial_stack", teb)
+	}
+}
+
+// belowInitialStack is how far below KTHREAD.InitialStack an x86 thread's first
+// trap frame begins. Before Windows 8 the floating point area is in between, as
+// the addresses in many published stacks agree; since then it lies above, which is
+// believed.
+func (f *File) belowInitialStack() uint64 {
+	const windows8 = 9200
+	if f.hdr.build < windows8 {
+		return threadcontext.FloatSaveX86 + threadcontext.TrapFrameSizeX86
+	}
+	return threadcontext.TrapFrameSizeX86
 }
 
 func (f *File) tryTrapFrame(kt *dump.KernelThread, va uint64, rule string, teb uint64) bool {
@@ -60,7 +77,11 @@ func (f *File) userFrame(va uint64) (dump.Registers, bool) {
 	case dump.ARM64:
 		return userFrameARM64(cursor.New(b, trapStream, -1))
 	}
-	return userFrameX86(cursor.New(b, trapStream, -1))
+	tf, err := threadcontext.ParseTrapFrameX86(b)
+	if err != nil || tf.Mode() != threadcontext.TrapUser {
+		return dump.Registers{}, false
+	}
+	return tf.Registers(va), true
 }
 
 const trapStream = "KTRAP_FRAME"
@@ -72,7 +93,7 @@ func trapFrameSize(a dump.Arch) int {
 	case dump.ARM64:
 		return 0x150
 	}
-	return 0x8c
+	return threadcontext.TrapFrameSizeX86
 }
 
 // userFrameARM64 reads the public layout: Spsr 0x90, Sp 0x98, Lr 0x138, Fp
@@ -94,23 +115,5 @@ func userFrameARM64(c *cursor.Cursor) (dump.Registers, bool) {
 	regs.SetPC(pc)
 	regs.SetSP(sp)
 	regs.Set(dump.ARM64CPSR, uint64(spsr))
-	return regs, true
-}
-
-// userFrameX86 reads the tail that all builds share: Ebp 0x60, Eip 0x68, SegCs
-// 0x6c, EFlags 0x70, HardwareEsp 0x74, SegSs 0x78. Not verified on a dump.
-func userFrameX86(c *cursor.Cursor) (dump.Registers, bool) {
-	regs := dump.Registers{Arch: dump.X86}
-	c.Seek(0x54)
-	edi, esi, ebx, ebp := c.U32(), c.U32(), c.U32(), c.U32()
-	c.Skip(4)
-	eip, cs, eflags, esp, ss := c.U32(), c.U32(), c.U32(), c.U32(), c.U32()
-	if c.Err() != nil || cs&3 != 3 || ss&3 != 3 || eip < 0x10000 || esp < 0x10000 || kernelAddress(4, uint64(eip)) || kernelAddress(4, uint64(esp)) {
-		return regs, false
-	}
-	for reg, v := range map[dump.Reg]uint32{dump.RDI: edi, dump.RSI: esi, dump.RBX: ebx, dump.RBP: ebp,
-		dump.RIP: eip, dump.RegCS: cs, dump.RegEFlags: eflags, dump.RSP: esp, dump.RegSS: ss} {
-		regs.Set(reg, uint64(v))
-	}
 	return regs, true
 }

@@ -176,6 +176,7 @@ func faultJSON(f *triage.Fault, h hexer) *FaultJSON {
 
 var contextWords = map[dump.ContextSource]string{
 	dump.ContextHeader: "header", dump.ContextParameter: "context_record", dump.ContextTrapFrame: "trap_frame",
+	dump.ContextTask: "task_state",
 }
 
 // guidText writes a GUID as it stands in memory the way registries do.

@@ -56,7 +56,7 @@ type BlameJSON struct {
 
 // FaultJSON is where a bugcheck's fault was.
 type FaultJSON struct {
-	Context   string `json:"context" jsonschema_description:"the registers that the walk starts from: context_record, trap_frame, or header (at the bugcheck itself)"`
+	Context   string `json:"context" jsonschema_description:"the registers that the walk starts from: context_record, trap_frame, task_state (of x86, left by a task gate), or header (at the bugcheck itself)"`
 	Parameter *int   `json:"parameter,omitempty" jsonschema_description:"1 to 4: that points to the registers or gives the address"`
 	Missing   bool   `json:"missing,omitempty" jsonschema_description:"what the parameter points to is not in the dump"`
 	TrapFrame string `json:"trap_frame,omitempty" jsonschema_description:"found on the stack"`

@@ -88,6 +88,8 @@ func (t *text) faultWords(f *triage.Fault) string {
 		from = fmt.Sprintf("registers from the context record of parameter %d", f.Parameter+1)
 	case f.Source == dump.ContextTrapFrame:
 		from = fmt.Sprintf("registers from the trap frame of parameter %d", f.Parameter+1)
+	case f.Source == dump.ContextTask:
+		from = "registers from the task state segment that the double fault's task gate left"
 	case f.Missing:
 		from = fmt.Sprintf("parameter %d points to no registers that the dump holds: the stack starts at the bugcheck itself", f.Parameter+1)
 	case f.Index > 0:

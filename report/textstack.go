@@ -357,6 +357,12 @@ func seamRule(rule string) string {
 	switch rule {
 	case "machine_frame":
 		return "trap frame reached by unwinding"
+	case "ebp":
+		return "trap frame that ebp points to"
+	case "fpo":
+		return "trap frame by the kernel's frame records"
+	case "scan":
+		return "trap frame found by a scan of the stack"
 	case "trap_frame", "initial_stack":
 		return "trap frame by its place below InitialStack"
 	case "kthread_trap_frame":

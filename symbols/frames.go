@@ -101,7 +101,12 @@ func (s Sym) Frames(rva uint32) []FrameRecord {
 	for _, w := range s.WinFrames(rva) {
 		r := FrameRecord{Kind: FrameProgram, Source: "STACK WIN", RVA: w.RVA, Size: w.Size, Locals: w.Locals, Params: w.Parameters, SavedRegs: w.Saved,
 			Prolog: w.Prolog, UsesEBP: w.AllocatesEBP, Program: w.Program}
-		if w.Program == "" {
+		switch {
+		case w.Trap:
+			r.Kind = FrameTrap
+		case w.TaskGate:
+			r.Kind = FrameTaskGate
+		case w.Program == "":
 			r.Kind = FrameFPO
 		}
 		add(r)

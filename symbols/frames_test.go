@@ -51,6 +51,7 @@ func TestPDBFrames(t *testing.T) {
 func TestSymFrames(t *testing.T) {
 	const text = "MODULE windows x86 000000070000000000000000000000001 app.pdb\nFUNC 1000 40 8 f\nPUBLIC 1100 0 g\n" +
 		"STACK WIN 4 1000 40 3 2 8 c 14 6 1 $T0 $ebp =\nSTACK WIN 0 1000 40 3 2 8 4 10 0 0 1\nSTACK WIN 0 1100 10 0 0 4 0 0 0 0 0\n" +
+		"STACK WIN 1 1200 10 0 0 0 0 0 0 0 0\nSTACK WIN 2 1210 10 0 0 0 0 0 0 0 0\nSTACK WIN 0 1210 10 0 0 4 0 0 0 0 0\nSTACK WIN 3 1220 10 0 0 0 0 0 0 0 0\n" +
 		"STACK CFI INIT 1000 40 .cfa: $esp 4 +\nSTACK CFI 1001 .cfa: $esp 8 +\n"
 	f, err := sym.Open(strings.NewReader(text), int64(len(text)), "app.sym")
 	if err != nil {
@@ -63,6 +64,17 @@ func TestSymFrames(t *testing.T) {
 	}
 	if got := (Sym{f}).Frames(0x1010); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+	// Types 1 and 2 are FRAME_TRAP and FRAME_TSS, before any other record; type 3 is
+	// an ordinary frame, which needs no record.
+	for rva, want := range map[uint32][]FrameKind{0x1208: {FrameTrap}, 0x1210: {FrameTaskGate, FrameFPO}, 0x1220: nil} {
+		var kinds []FrameKind
+		for _, r := range (Sym{f}).Frames(rva) {
+			kinds = append(kinds, r.Kind)
+		}
+		if !reflect.DeepEqual(kinds, want) {
+			t.Errorf("%#x: kinds %v, want %v", rva, kinds, want)
+		}
 	}
 	// A public symbol does not tell that the code belongs to its function.
 	if got := (Sym{f}).Frames(0x1108); len(got) != 1 || got[0].Function != 0 || got[0].Params != 4 {

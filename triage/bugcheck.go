@@ -65,7 +65,7 @@ func (a *analysis) bugChecked(t *Thread) bool {
 		return false
 	}
 	switch t.kernelThread.ContextSource {
-	case dump.ContextHeader, dump.ContextParameter, dump.ContextTrapFrame:
+	case dump.ContextHeader, dump.ContextParameter, dump.ContextTrapFrame, dump.ContextTask:
 		return true
 	}
 	return false
@@ -90,6 +90,9 @@ func (a *analysis) findFault(f *Fault, k *kdump.File) {
 	} else if known && f.Parameter < 0 {
 		f.Parameter = parameter
 	}
+	if at, ok := a.trapped(); !known && ok {
+		ip, known = at, true
+	}
 	if !known {
 		return
 	}
@@ -98,6 +101,22 @@ func (a *analysis) findFault(f *Fault, k *kdump.File) {
 	if i := a.inc.Crashing; i >= 0 && a.inc.Threads[i].Kernel != nil {
 		f.Index = faultIndex(a.inc.Threads[i].Kernel.Frames, ip)
 	}
+}
+
+// trapped returns where a bugcheck that is of a trap alone, and so has no parameter
+// that says where, was: what its handler interrupted, by the walk.
+func (a *analysis) trapped() (ip uint64, ok bool) {
+	const unexpectedTrap = 0x7f
+	i := a.inc.Crashing
+	if a.inc.BugCheck.Code&0x0fffffff != unexpectedTrap || i < 0 || a.inc.Threads[i].Kernel == nil {
+		return 0, false
+	}
+	frames := a.inc.Threads[i].Kernel.Frames
+	n := slices.IndexFunc(frames, func(f Frame) bool { return f.Method == unwind.MethodMachineFrame })
+	if n < 0 {
+		return 0, false
+	}
+	return frames[n].IP, true
 }
 
 // faultIndex finds the frame of the fault at ip: the first, when the walk started

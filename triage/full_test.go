@@ -2,13 +2,11 @@ package triage
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"dumptriage/dump"
 	"dumptriage/fixtures/machine"
-	"dumptriage/unwind"
 )
 
 // x64Machines are those whose images have unwind data, so that every frame of a
@@ -206,72 +204,6 @@ func TestFullARM64(t *testing.T) {
 				t.Errorf("%x.%x: stitched %v", p.PID, want.ID, th.Stitched)
 			}
 		}
-	}
-}
-
-// TestFullX86 walks the thread that stopped a 32-bit system up to its trap frame
-// and on in user mode. What waits is found below the switch by search, since
-// where KiSwapContext keeps ebp is not verified.
-func TestFullX86(t *testing.T) {
-	for _, v := range []machine.Variant{machine.WindowsPAE, machine.WindowsX86} {
-		m := machine.Build(v)
-		inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.Full)), Options{})
-		for _, p := range m.Processes {
-			for _, want := range p.Threads {
-				if want.CPU < 0 || want.User == nil {
-					continue
-				}
-				th := threadOf(t, inc, want.ID)
-				if th.Kernel == nil || len(th.Kernel.Frames) != len(want.Kernel) || th.Kernel.Stop.Reason != unwind.StopTrapFrame {
-					t.Fatalf("%s: kernel half %+v", v.Name, th.Kernel)
-				}
-				for i, f := range want.Kernel {
-					if th.Kernel.Frames[i].IP != f.PC {
-						t.Errorf("%s: kernel frame %d at %#x, want %#x (%s)", v.Name, i, th.Kernel.Frames[i].IP, f.PC, f.Function)
-					}
-				}
-				for i, f := range want.User {
-					if i >= len(th.User.Frames) || th.User.Frames[i].IP != f.PC {
-						t.Errorf("%s: user half %+v, want frame %d at %#x (%s)", v.Name, th.User.Frames, i, f.PC, f.Function)
-					}
-				}
-				if !th.Stitched {
-					t.Errorf("%s: not stitched", v.Name)
-				}
-			}
-		}
-	}
-}
-
-// TestFullStacksX86: waiting threads, too, whose ebp the switch frame does not have
-// and KiSwapContext's code tells; no frame is there twice.
-func TestFullStacksX86(t *testing.T) {
-	m := machine.Build(machine.WindowsPAE)
-	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.BitmapFull)), Options{AllProcesses: true})
-	walked := 0
-	for _, p := range m.Processes {
-		for _, want := range p.Threads {
-			for i := range inc.Threads {
-				th := &inc.Threads[i]
-				if th.KernelInfo.ETHREAD != want.ETHREAD || th.Kernel == nil {
-					continue
-				}
-				walked++
-				var got, wants []uint64
-				for _, f := range th.Kernel.Frames {
-					got = append(got, f.IP)
-				}
-				for _, f := range want.Kernel {
-					wants = append(wants, f.PC)
-				}
-				if !slices.Equal(got, wants) {
-					t.Errorf("%x.%x: %x, want %x", p.PID, want.ID, got, wants)
-				}
-			}
-		}
-	}
-	if walked < 4 {
-		t.Errorf("%d threads walked", walked)
 	}
 }
 

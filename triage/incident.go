@@ -159,8 +159,8 @@ type Processor struct {
 
 // Fault says where a bugcheck's fault is and which registers its stack is walked from.
 type Fault struct {
-	// Source is ContextParameter or ContextTrapFrame when the registers of the fault
-	// were found, ContextHeader when the walk starts at the bugcheck itself.
+	// Source is ContextParameter, ContextTrapFrame or ContextTask when the registers
+	// of the fault were found, ContextHeader when the walk starts at the bugcheck itself.
 	Source dump.ContextSource
 	// Parameter (0 to 3) points to the registers, or gives the address of the
 	// instruction; -1 when none does. Missing is set when what it points to is not in

@@ -15,7 +15,7 @@ const entryProof = "the registers hold KeBugCheckEx's arguments: at its entry"
 // registers that its end proves, when it has such an end.
 func (w *walker) walkKernel(t *Thread, kt *dump.Thread, entryProved bool) (unwind.Stack, bool) {
 	k := t.KernelInfo
-	opt := unwind.Options{Kernel: true, TrapFrame: k.TrapFrame, First: methodOf(kt.ContextSource)}
+	opt := unwind.Options{Kernel: true, TrapFrame: k.TrapFrame, First: methodOf(kt.ContextSource), Task: k.Task}
 	if sp, ok := kt.Context.SP(); ok && sp >= k.StackLimit && sp < k.StackBase {
 		opt.StackLimit, opt.StackBase = k.StackLimit, k.StackBase
 	}
@@ -30,21 +30,8 @@ func (w *walker) walkKernel(t *Thread, kt *dump.Thread, entryProved bool) (unwin
 	}
 	var st unwind.Stack
 	t.Kernel, st = w.walk(kt.Context, opt)
-	if w.space.arch == dump.X86 && endsAtTrapFrame(&st, k) {
-		t.Kernel.Stop = unwind.Stop{Reason: unwind.StopTrapFrame}
-	}
 	markCapture(t.Kernel.Frames)
 	return st, st.Stop.Reason == unwind.StopTrapFrame
-}
-
-// endsAtTrapFrame reports whether a 32-bit walk came to the entry from user mode,
-// which keeps its trap frame in ebp: no frame pointer of the kernel lies there.
-func endsAtTrapFrame(st *unwind.Stack, k *dump.KernelThread) bool {
-	if len(st.Frames) == 0 || k.TrapFrame == 0 {
-		return false
-	}
-	last := &st.Frames[len(st.Frames)-1]
-	return last.HasFP && last.FP == k.TrapFrame
 }
 
 func methodOf(src dump.ContextSource) unwind.Method {
@@ -55,6 +42,8 @@ func methodOf(src dump.ContextSource) unwind.Method {
 		return unwind.MethodException
 	case dump.ContextTrapFrame:
 		return unwind.MethodTrapFrame
+	case dump.ContextTask:
+		return unwind.MethodException
 	}
 	return unwind.MethodContext
 }

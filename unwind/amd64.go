@@ -261,7 +261,7 @@ func (w *Walker) check(t target, f *Frame, opt *Options) Stop {
 	switch s := w.site(t.ip - 1); {
 	case s.notCode():
 		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address %#x at %#x is not executable", t.ip, t.sp-8)}
-	case opt.bounded() && t.ip >= opt.StackLimit && t.ip < opt.StackBase && !s.exec:
+	case opt.inStack(t.ip) && !s.exec:
 		return Stop{StopBadUnwindInfo, fmt.Sprintf("the return address %#x at %#x lies on the stack", t.ip, t.sp-8)}
 	}
 	return Stop{}

@@ -235,7 +235,7 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 // candidate reports whether v can be a return address: in code, and preceded by
 // a CALL as far as code bytes tell. Outside modules only proof will do.
 func (w *Walker) candidate(v uint64, opt *Options) proof {
-	if !w.plausible(v, opt) || (opt.bounded() && v >= opt.StackLimit && v < opt.StackBase) {
+	if !w.plausible(v, opt) || opt.inStack(v) {
 		return proofNo
 	}
 	s := w.site(v - 1)

@@ -101,7 +101,7 @@ func (w *Walker) scanARM64(regs *dump.Registers, f *Frame, opt *Options, why Sto
 // candidateARM64 is candidate for ARM64 code.
 func (w *Walker) candidateARM64(v uint64, opt *Options) proof {
 	length := w.callLength(v)
-	if !w.plausible(v, opt) || v%length != 0 || (opt.bounded() && v >= opt.StackLimit && v < opt.StackBase) {
+	if !w.plausible(v, opt) || v%length != 0 || opt.inStack(v) {
 		return proofNo
 	}
 	s := w.site(v - length)

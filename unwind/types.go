@@ -137,6 +137,10 @@ type Options struct {
 	// from user mode, 0 when there is none. A kernel walk that has no unwind
 	// data uses its position.
 	TrapFrame uint64
+	// Task holds, on x86, the registers in the processor's task state segment: those
+	// of the code that a task gate left. Empty when they are not known. Only code
+	// that a frame record says was entered through one leads to them.
+	Task dump.Registers
 	// EntryProved is set when the caller knows that frame 0 stands at the first
 	// instruction of its function, so that its return address is at [sp].
 	EntryProved string

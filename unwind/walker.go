@@ -277,6 +277,12 @@ func (o *Options) settle(sp uint64) {
 // bounded reports whether the stack's bounds are known.
 func (o *Options) bounded() bool { return o.StackBase != 0 && !o.away }
 
+// inStack reports whether va is known to be within the stack, where no code is. Of
+// a stack of which only the base is known, all that lies below it may be anything.
+func (o *Options) inStack(va uint64) bool {
+	return o.bounded() && o.StackLimit != 0 && va >= o.StackLimit && va < o.StackBase
+}
+
 // atSeam reports whether the walk leads to the system service that TrapFrame
 // belongs to.
 func (o *Options) atSeam() bool { return o.Kernel && o.TrapFrame != 0 && !o.noSeam }
@@ -292,12 +298,17 @@ const (
 	highestUser   = 0x00007fffffffffff
 	lowestKernel  = 0xffff800000000000
 	highestUser32 = 0xffffffff
+	// lowestKernel32 is where a 32-bit kernel's half begins, without the switch
+	// that gives it less.
+	lowestKernel32 = 0x80000000
 )
 
 // plausible reports whether ip can be an instruction's address in this half of
 // the address space.
 func (w *Walker) plausible(ip uint64, opt *Options) bool {
 	switch {
+	case w.arch == dump.X86 && opt.Kernel:
+		return ip >= lowestKernel32 && ip <= highestUser32
 	case w.arch == dump.X86:
 		return ip >= lowestUser && ip <= highestUser32
 	case opt.Kernel:

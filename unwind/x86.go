@@ -32,6 +32,13 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 			return stop, ok
 		}
 	}
+	if w.stepTaskGate86(regs, f, opt) {
+		return Stop{}, true
+	}
+	trap, trapped := w.trapOf86(f, opt)
+	if trapped && trap.method == MethodFPO {
+		return w.stepTrap86(regs, f, &trap)
+	}
 	stop, ok, done, why := w.stepRecords86(regs, f, opt)
 	if done {
 		return stop, ok
@@ -43,8 +50,11 @@ func (w *Walker) stepX86(regs *dump.Registers, f *Frame, opt *Options) (Stop, bo
 	if ok {
 		return w.take86(regs, f, g.after(why))
 	}
-	if g, ok := w.stepSimulated(f, opt); ok {
+	if g, ok := w.stepSimulated(f, opt); ok && (!trapped || g.at < trap.va) { // a function without a frame, inside the trap's
 		return w.take86(regs, f, g.after(why))
+	}
+	if trapped {
+		return w.stepTrap86(regs, f, &trap)
 	}
 	w.rejectSimulated86(f)
 	g, stop = w.followEBP(f, opt)
@@ -116,10 +126,12 @@ func (w *Walker) followEBP(f *Frame, opt *Options) (guess, Stop) {
 	switch {
 	case !f.HasFP:
 		return broken("ebp is not known")
-	case f.FP == 0 && !f.exact():
+	case f.FP == 0 && !f.exact() && !opt.atSeam():
 		return guess{}, Stop{StopEndOfStack, "the EBP chain ends"}
 	case f.FP&3 != 0 || f.FP < f.SP || !opt.holds(f.FP, 8):
 		return broken("ebp %#x is not on the stack above esp %#x", f.FP, f.SP)
+	case opt.atSeam() && f.FP > opt.TrapFrame:
+		return broken("ebp %#x lies beyond the trap frame", f.FP)
 	}
 	next, ok1 := w.word(f.FP)
 	ip, ok2 := w.word(f.FP + 4)
@@ -139,7 +151,7 @@ func (w *Walker) followEBP(f *Frame, opt *Options) (guess, Stop) {
 // returnAddress86 is candidate for a place that must hold a return address, so
 // that code outside modules needs no proof.
 func (w *Walker) returnAddress86(ip uint64, opt *Options) proof {
-	if !w.plausible(ip, opt) || (opt.bounded() && ip >= opt.StackLimit && ip < opt.StackBase) {
+	if !w.plausible(ip, opt) || opt.inStack(ip) {
 		return proofNo
 	}
 	s := w.site(ip - 1)

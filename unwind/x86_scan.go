@@ -22,16 +22,26 @@ const (
 // ones the nearest.
 func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) (Stop, bool) {
 	if w.unproven >= maxUnproven {
-		return unprovenLimit(why), false
+		return w.stopAtTrapFrame86(regs, opt, unprovenLimit(why))
 	}
 	runs := w.runs86(f.IP)
 	var best uint64
 	score := 0
 	for at, words := f.SP, scanWords(f); words > 0 && score < bestScore && at+4 > at && opt.holds(at, 4); at, words = at+4, words-1 {
+		if opt.atSeam() && at >= opt.TrapFrame {
+			break
+		}
 		ip, ok := w.word(at)
 		if !ok {
 			if at == f.SP {
-				return missing(at), false
+				return w.stopAtTrapFrame86(regs, opt, missing(at))
+			}
+			break
+		}
+		if t, ok := w.foundTrap86(at, opt); ok {
+			if score == 0 {
+				t.detail += "; " + why.Detail
+				return w.stepTrap86(regs, f, &t)
 			}
 			break
 		}
@@ -48,7 +58,7 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 		}
 	}
 	if score == 0 {
-		return why, false
+		return w.stopAtTrapFrame86(regs, opt, why)
 	}
 	ip, _ := w.word(best)
 	g := guess{ip: ip, at: best, sp: best + 4, trust: TrustScan, method: MethodScan}

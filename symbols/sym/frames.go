@@ -17,6 +17,8 @@ type WinFrame struct {
 	MaxStack     uint32
 	Program      string // of frame data, "" of FPO records
 	AllocatesEBP bool   // of FPO records: EBP is used for something else
+	Trap         bool   // the code runs on a trap frame
+	TaskGate     bool   // it was entered through a task gate
 }
 
 // WinFrame returns the best record that covers an address.
@@ -27,14 +29,15 @@ func (f *File) WinFrame(rva uint32) (WinFrame, bool) {
 	return WinFrame{}, false
 }
 
-// WinFrames returns the records that cover an address: frame data before FPO, as
-// it says more.
+// WinFrames returns the records that cover an address: those of traps and task
+// gates first, then frame data before FPO, as it says more.
 func (f *File) WinFrames(rva uint32) []WinFrame {
 	var out []WinFrame
 	x := f.load()
-	for _, list := range [][]place{x.win[1], x.win[0]} {
+	for i, list := range [][]place{x.win[2], x.win[3], x.win[1], x.win[0]} {
 		if p, ok := covering(list, rva); ok {
 			if w, ok := f.readWin(p); ok {
+				w.Trap, w.TaskGate = i == 0, i == 1
 				out = append(out, w)
 			} else {
 				f.note("STACK WIN", "cannot be read", p.off, nil)

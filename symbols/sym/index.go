@@ -24,13 +24,15 @@ type index struct {
 	publics []place
 	files   []numbered
 	origins []numbered
-	win     [2][]place // FPO records, frame data
+	win     [4][]place // FPO records, frame data, trap frames, task gates
 	cfi     []place
 }
 
 // Kinds of STACK WIN records.
 const (
 	winFPO       = 0
+	winTrap      = 1
+	winTaskGate  = 2
 	winFrameData = 4
 )
 
@@ -99,6 +101,10 @@ func (x *index) stack(f *fields, off int64) (bad string) {
 			return x.place(&x.win[0], f, off, true, "STACK WIN")
 		case winFrameData:
 			return x.place(&x.win[1], f, off, true, "STACK WIN")
+		case winTrap:
+			return x.place(&x.win[2], f, off, true, "STACK WIN")
+		case winTaskGate:
+			return x.place(&x.win[3], f, off, true, "STACK WIN")
 		}
 	case "CFI":
 		if f.take("INIT") { // the lines that change its rules follow it
@@ -134,7 +140,7 @@ func (x *index) number(to *[]numbered, f *fields, off int64, stream string) (bad
 
 func (x *index) sort() {
 	byRVA := func(a, b place) int { return cmp.Compare(a.rva, b.rva) }
-	for _, list := range []*[]place{&x.funcs, &x.publics, &x.win[0], &x.win[1], &x.cfi} {
+	for _, list := range []*[]place{&x.funcs, &x.publics, &x.win[0], &x.win[1], &x.win[2], &x.win[3], &x.cfi} {
 		if !slices.IsSortedFunc(*list, byRVA) {
 			slices.SortStableFunc(*list, byRVA)
 		}

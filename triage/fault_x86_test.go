@@ -1,0 +1,63 @@
+package triage
+
+import (
+	"fmt"
+	"testing"
+
+	"dumptriage/dump"
+	"dumptriage/fixtures/machine"
+	"dumptriage/unwind"
+)
+
+// faultsX86 are bugchecks of 32-bit systems, by where their fault's registers are:
+// source is what the walk starts from, parameter which one leads to the fault.
+var faultsX86 = []struct {
+	code      uint32
+	source    dump.ContextSource
+	parameter int
+	handler   int // frames that lead from the fault to the bugcheck, which stand apart when the walk starts at the fault
+}{
+	{machine.IrqlNotLessOrEqual, dump.ContextHeader, 3, 0},
+	{machine.DriverIrqlNotLessOrEqual, dump.ContextHeader, 3, 0},
+	{machine.PageFaultInNonpagedArea, dump.ContextHeader, 2, 0},
+	{machine.KernelModeException, dump.ContextTrapFrame, 2, 3},
+	{machine.SystemThreadException, dump.ContextParameter, 3, 3},
+	{machine.UnexpectedKernelTrap, dump.ContextTask, 1, 2},
+	{machine.GeneralProtectionInsideBug, dump.ContextHeader, -1, 0},
+}
+
+// TestFaultsX86: each bugcheck leads to the driver's instruction, and its stack
+// from there out of the kernel.
+func TestFaultsX86(t *testing.T) {
+	for _, v := range []machine.Variant{machine.WindowsPAE, machine.WindowsX86} {
+		for _, c := range faultsX86 {
+			name := fmt.Sprintf("%s, %#x", v.Name, c.code)
+			m := machine.BuildFault(v, c.code)
+			inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.Full)), Options{})
+			want := m.CPUs[0].Thread
+			th := threadOf(t, inc, want.ID)
+			f := &inc.BugCheck.Fault
+			if f.Source != c.source || f.Parameter != c.parameter || f.At == nil || f.At.IP != want.Fault()[0].PC || f.At.Name.Function != "AcmeDeviceControl" {
+				t.Errorf("%s: fault %+v", name, f)
+			}
+			if c.source == dump.ContextHeader {
+				wantFrames(t, name, th.Kernel, want.Kernel)
+				if th.Handler != nil || f.Index < 0 || th.Kernel.Frames[f.Index].IP != want.Fault()[0].PC {
+					t.Errorf("%s: frame %d, handler %+v", name, f.Index, th.Handler)
+				}
+			} else {
+				wantFrames(t, name, th.Kernel, want.Fault())
+				if th.Handler == nil || len(th.Handler.Frames) != c.handler {
+					t.Errorf("%s: handler %+v", name, th.Handler)
+				}
+			}
+			wantFrames(t, name+" user", th.User, want.User)
+			if th.Kernel.Stop.Reason != unwind.StopTrapFrame || !th.Stitched {
+				t.Errorf("%s: %+v, stitched %v", name, th.Kernel.Stop, th.Stitched)
+			}
+			for _, e := range inc.Errors {
+				t.Errorf("%s: damage: %v", name, e)
+			}
+		}
+	}
+}
