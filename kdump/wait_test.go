@@ -9,7 +9,7 @@ import (
 
 // waitClasses are the reader's words for the writer's.
 var waitClasses = map[string]string{"mutant": "mutex", "event": "event", "thread": "thread", "alpc": "alpc", "resource": "resource",
-	"queue": "idle_worker", "delay": "sleep", "alert": "address", "multiple": "objects", "irp": "io", "suspended": "suspended"}
+	"queue": "idle_worker", "delay": "sleep", "alert": "address", "multiple": "objects", "irp": "io", "suspended": "suspended", "paging": "paging"}
 
 // TestMachineWaits finds what every thread of every machine waits for, and who
 // holds it up.
