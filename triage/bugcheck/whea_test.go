@@ -1,7 +1,10 @@
 package bugcheck_test
 
 import (
+	"encoding/hex"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,4 +71,74 @@ func FuzzErrorRecord(f *testing.F) {
 			t.Errorf("%d sections", len(r.Sections))
 		}
 	})
+}
+
+// realRecord reads an error record that Windows made; see testdata/whea/README.md.
+func realRecord(t *testing.T, name string) *bugcheck.ErrorRecord {
+	t.Helper()
+	text, err := os.ReadFile("testdata/whea/" + name + ".hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(string(text), "\n", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := bugcheck.ParseErrorRecord(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Truncated || int(r.Length) != len(b) || r.Revision != 0x210 {
+		t.Errorf("%s: %+v", name, r)
+	}
+	return r
+}
+
+// What others read from the same records: times, severities and sections are those of
+// DecodeWheaRecord's answers in the issues where the records were published. Bank,
+// status and miscellaneous register of the corrected machine check are those of a
+// published Windows event 19 of the same error (MCABank 27, MciStat
+// 0x982000000002080b, MciMisc 0xd01a0ffe00000000).
+func TestRealErrorRecords(t *testing.T) {
+	r := realRecord(t, "zen3_corrected")
+	if r.Severity != bugcheck.Corrected || r.Notify != "corrected machine check interrupt" || !r.Timestamp.Equal(time.Date(2024, 11, 9, 9, 55, 33, 0, time.UTC)) || len(r.Sections) != 3 {
+		t.Fatalf("%+v", r)
+	}
+	s := r.Sections
+	if p := s[0].Processor; s[0].Type != "processor" || !s[0].Primary || p == nil || p.Error != 4 || p.Level != 3 || p.ID != 0 { // a bus error
+		t.Errorf("processor %+v", p)
+	}
+	if s[1].Type != "x86 or x64 processor" || s[1].Primary || s[1].Severity != bugcheck.Corrected {
+		t.Errorf("%+v", s[1])
+	}
+	if m := s[2].MCA; m == nil || m.Vendor != 2 || m.Processor != 0 || m.Bank != 27 || m.Status != 0x982000000002080b || m.Address != 0 || m.Misc != 0xd01a0ffe00000000 {
+		t.Errorf("machine check %+v", m)
+	}
+
+	r = realRecord(t, "amd_fatal")
+	if r.Severity != bugcheck.Fatal || r.Notify != "machine check" || !r.Timestamp.Equal(time.Date(2024, 10, 24, 14, 20, 20, 0, time.UTC)) || len(r.Sections) != 4 {
+		t.Fatalf("%+v", r)
+	}
+	s = r.Sections
+	if m := s[0].Memory; !s[0].Primary || m == nil || m.HasAddress || m.HasModule || m.HasType { // "has no valid bits set"
+		t.Errorf("memory %+v", m)
+	}
+	if p := s[1].Processor; p == nil || p.Error != 1 || p.ID != 11 { // a cache error
+		t.Errorf("processor %+v", p)
+	}
+	if m := s[2].MCA; m == nil || m.Vendor != 2 || m.Processor != 11 || m.Bank != 0 || m.Status != 0xbaa00000000c0135 {
+		t.Errorf("machine check %+v", m)
+	}
+	if s[3].Type != "error recovery" || s[3].Severity != bugcheck.Informational {
+		t.Errorf("%+v", s[3])
+	}
+
+	r = realRecord(t, "memory_corrected")
+	if r.Severity != bugcheck.Corrected || len(r.Sections) != 1 || r.Sections[0].FRU != "Slot 0=" {
+		t.Fatalf("%+v", r)
+	}
+	// Valid are error status, node, card and type (4019h); the type is 2, single-bit ECC.
+	if m := r.Sections[0].Memory; m == nil || m.HasAddress || !m.HasNode || !m.HasCard || m.HasModule || !m.HasType || m.Type != 2 {
+		t.Errorf("memory %+v", m)
+	}
 }
