@@ -44,6 +44,7 @@ type File struct {
 	unloaded     []dump.Module
 	blobsOnce    sync.Once
 	blobs        []Blob
+	blobStart    int64 // file offset of their head, 0 none
 	prcbsOnce    sync.Once
 	prcbs        []processor
 	threadsOnce  sync.Once

@@ -183,7 +183,7 @@ func (f *File) Sections() []Section {
 	s := []Section{{headerStream, 0, int64(f.hdr.size), -1}}
 	t := f.tri
 	if f.full != nil {
-		return append(s, f.full.phys.sections(f.hdr)...)
+		return f.addBlobs(append(s, f.full.phys.sections(f.hdr)...))
 	}
 	if t == nil {
 		return s
@@ -210,8 +210,13 @@ func (f *File) Sections() []Section {
 	add("DataPage", t.dataPage.off, int64(t.dataPage.size), -1)
 	add(kdbgStream, t.kdbg.off, int64(t.kdbg.size), -1)
 	add("DataBlocks", t.blocks.off, int64(t.blocks.size)*blockSize, int(t.blocks.size))
+	return f.addBlobs(s)
+}
+
+// addBlobs adds the part that holds secondary data.
+func (f *File) addBlobs(s []Section) []Section {
 	if b := f.Blobs(); len(b) > 0 {
-		add("SecondaryData", t.sizeOfDump, f.size-int64(t.sizeOfDump), len(b))
+		s = append(s, Section{"SecondaryData", f.blobStart, f.size - f.blobStart, len(b)})
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"dumptriage/symbols"
 	"dumptriage/symbols/pdb"
 	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
 )
 
 // ListKind says which list a List is.
@@ -57,6 +58,7 @@ type List struct {
 	// Crash and BugCheck are printed by info.
 	Crash    *dump.Exception
 	BugCheck *dump.BugCheck
+	Blobs    []Blob // secondary data
 	// System of a dump of a whole system, printed by info.
 	Whole *WholeSystem
 	// Counts of info; -1 means not known.
@@ -92,6 +94,17 @@ func (l *List) incident() *triage.Incident {
 	return inc
 }
 
+// headerVerdict is what the header tells of the bugcheck, with the secondary data.
+func (l *List) headerVerdict(inc *triage.Incident) *bugcheck.Verdict {
+	v := bugcheck.OfHeader(inc.BugCheck, inc.System.Arch)
+	if v != nil {
+		for _, b := range l.Blobs {
+			v.Blobs = append(v.Blobs, bugcheck.NameBlob(b.GUID, b.Size))
+		}
+	}
+	return v
+}
+
 // ListStatus is Status for a list.
 func ListStatus(l *List) (string, int) {
 	status, exit := Status(l.incident())
@@ -114,7 +127,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	case ListInfo:
 		d.Captured = timeText(l.Captured)
 		d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, nil)
-		d.BugCheck = bugCheckJSON(inc.BugCheck, nil, h, inc.System.Arch)
+		d.BugCheck = bugCheckJSON(inc.BugCheck, l.headerVerdict(inc), h, inc.System.Arch)
 		d.ThreadCount, d.ModuleCount = count(l.ThreadCount), count(l.ModuleCount)
 		d.WholeSystem = wholeSystemJSON(l.Whole)
 	case ListModules:

@@ -207,8 +207,15 @@ func (t *text) parameterWords(v *bugcheck.Verdict, i int) string {
 	return ""
 }
 
-// secondaryData names what bugcheck callbacks added to the dump.
+// secondaryData names what bugcheck callbacks added to the dump, behind an empty line.
 func (t *text) secondaryData(v *bugcheck.Verdict) {
+	if v != nil && len(v.Blobs) > 0 {
+		t.line("", "")
+		t.secondaryNames(v)
+	}
+}
+
+func (t *text) secondaryNames(v *bugcheck.Verdict) {
 	if v == nil || len(v.Blobs) == 0 {
 		return
 	}
@@ -225,6 +232,5 @@ func (t *text) secondaryData(v *bugcheck.Verdict) {
 	if unknown > 0 {
 		names = append(names, plural(unknown, "record")+" of drivers' own")
 	}
-	t.line("", "")
 	t.line("", "Secondary data: %s", strings.Join(names, ", "))
 }

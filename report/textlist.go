@@ -110,7 +110,9 @@ func (t *text) info(l *List, inc *triage.Incident) {
 	}
 	t.wholeSystem(l.Whole)
 	t.crash(inc)
-	t.bugCheck(inc, nil)
+	v := l.headerVerdict(inc)
+	t.bugCheck(inc, v)
+	t.secondaryNames(v)
 }
 
 // imageStates says in a word what became of a module's image.

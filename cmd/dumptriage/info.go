@@ -39,6 +39,11 @@ func infoCommand() *cli.Command {
 		Action: listVerb(report.ListInfo, func(_ *cli.Context, d *triage.Dump, l *report.List) error {
 			l.Whole = wholeSystem(d)
 			l.Crash, l.BugCheck = d.Exception(), d.BugCheck()
+			if k, ok := d.Source.(*kdump.File); ok {
+				for _, b := range k.Blobs() {
+					l.Blobs = append(l.Blobs, report.Blob(b))
+				}
+			}
 			l.ThreadCount, l.ModuleCount = countKnown(len(d.Threads())), countKnown(len(d.Modules()))
 			return nil
 		}),

@@ -30,6 +30,9 @@ func streamsCommand() *cli.Command {
 				for _, s := range src.Sections() {
 					l.Streams = append(l.Streams, report.Stream{Name: s.Name, Offset: s.Offset, Size: s.Size})
 				}
+				for _, b := range src.Blobs() {
+					l.Streams = append(l.Streams, report.Blob(b).Stream())
+				}
 			case *minidump.UserDump:
 				l.Streams = userDumpParts(&src.Header)
 			}

@@ -79,6 +79,7 @@ type judge struct {
 	view   *triage.View
 	rules  *Rules
 	frames []triage.Frame // of the crashing thread's kernel half
+	header bool           // there is no more than the dump's header
 	v      *Verdict
 }
 
@@ -104,10 +105,33 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	j.unloaded()
 	j.drivers()
 	j.blame()
-	for _, b := range j.bc.Blobs {
-		name, holds := codes.SecondaryData(b.GUID)
-		j.v.Blobs = append(j.v.Blobs, Blob{b.GUID, name, holds, b.Size})
+	j.v.Blobs = blobs(j.bc)
+	return j.v
+}
+
+func blobs(bc *triage.BugCheck) (out []Blob) {
+	for _, b := range bc.Blobs {
+		out = append(out, NameBlob(b.GUID, b.Size))
 	}
+	return out
+}
+
+// NameBlob names a record of secondary data of so many bytes.
+func NameBlob(guid [16]byte, size int64) Blob {
+	name, holds := codes.SecondaryData(guid)
+	return Blob{guid, name, holds, size}
+}
+
+// OfHeader says what a dump's header alone tells of its bugcheck: names of the values.
+// Nobody is blamed and nothing is followed. Nil for nil.
+func OfHeader(bc *triage.BugCheck, arch dump.Arch) *Verdict {
+	if bc == nil {
+		return nil
+	}
+	j := &judge{bc: bc, header: true, inc: &triage.Incident{System: dump.System{Arch: arch}}, v: &Verdict{Code: bc.Code, Sub: -1}}
+	j.v.Name, _, j.v.Live = codes.BugCheck(bc.Code)
+	j.v.Live = j.v.Live || bc.Live
+	j.parameters()
 	return j.v
 }
 

@@ -40,6 +40,15 @@ func (j *judge) name(p *Parameter, i int) {
 		p.Name = codes.IRQL(p.Value)
 	case codes.KindTag:
 		p.Name = poolTag(uint32(p.Value))
+	}
+	if !j.header {
+		j.follow(p, i)
+	}
+}
+
+// follow names what a parameter points to.
+func (j *judge) follow(p *Parameter, i int) {
+	switch p.Kind {
 	case codes.KindAddress, codes.KindCode:
 		j.nameAddress(p)
 	case codes.KindContext, codes.KindTrap:
