@@ -40,10 +40,10 @@ type fileLayout struct {
 // newFileLayout maps RVAs as the Windows loader does: headers, then sections
 // whose raw offset is rounded down to a sector and whose size is rounded up to
 // a page. An image with a section alignment below a page (drivers, old tools)
-// is mapped as the file is.
+// is mapped as the file is, unless it is another system's.
 func newFileLayout(r io.ReaderAt, size int64, h *headers) *fileLayout {
 	l := &fileLayout{r: r, size: size}
-	if h.sectionAlignment < pageSize {
+	if h.sectionAlignment < pageSize && !foreign(h.id.Machine) {
 		n := min(uint64(size), math.MaxUint32)
 		l.regions = []region{{rva: 0, end: max(n, uint64(h.id.SizeOfImage)), raw: n}}
 		return l
@@ -62,6 +62,20 @@ func newFileLayout(r io.ReaderAt, size int64, h *headers) *fileLayout {
 		g.raw = min(g.raw, g.end-g.rva)
 	}
 	return l
+}
+
+// foreign reports whether a machine is one that .NET writes into code compiled ahead
+// of time for other systems: Windows' number with bits of that system flipped
+// (PE Format of .NET, "ManagedNativeHeader"). Their own loader goes by sections.
+func foreign(machine uint16) bool {
+	const linux, apple, freeBSD, netBSD, sunOS = 0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992
+	for _, system := range []uint16{linux, apple, freeBSD, netBSD, sunOS} {
+		switch machine ^ system {
+		case machineAMD64, machineARM64, 0x14c, 0x1c4: // x86, ARM
+			return true
+		}
+	}
+	return false
 }
 
 func sectionRegion(s sectionHeader) region {

@@ -71,6 +71,18 @@ func TestLowAlignment(t *testing.T) {
 	}
 }
 
+// .NET code for Linux has sections below a page apart that lie elsewhere in the file.
+func TestLowAlignmentOfLinux(t *testing.T) {
+	for _, machine := range []uint16{0xfd1d, 0xd11d} { // x64 and ARM64 with Linux' 0x7b79
+		p := newPE().add(0x600, scnCode, append(make([]byte, 0x100), "by section"...)) // in the file at 0x400
+		p.alignment, p.machine = 0x200, machine
+		b := make([]byte, 10)
+		if n, err := p.open(t).ReadRVA(b, 0x700); n != 10 || err != nil || string(b) != "by section" {
+			t.Errorf("%#x: %d, %v, %q", machine, n, err, b)
+		}
+	}
+}
+
 // The loader rounds PointerToRawData down to a sector of 512 bytes.
 func TestRawOffsetRoundedDown(t *testing.T) {
 	file := newPE().add(0x1000, scnCode, []byte("code")).bytes()

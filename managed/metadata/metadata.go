@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
@@ -22,6 +23,7 @@ type Metadata struct {
 	r     io.ReaderAt
 	size  int64
 	cache chunkCache
+	tries atomic.Int32 // rows that were tried beside missing ones
 
 	version string
 	tables  [numTables]tableInfo

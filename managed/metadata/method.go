@@ -198,14 +198,15 @@ func (m *Metadata) MethodByRVA(rva uint32) (Method, error) {
 // indexMethods reads the RVAs of all methods that are there.
 func (m *Metadata) indexMethods() {
 	index := map[uint32]uint32{}
-	for rid := uint32(1); rid <= m.tables[tMethodDef].rows; rid++ {
+	there := m.there(tMethodDef)
+	if there < m.tables[tMethodDef].rows {
+		_, m.methods.err = m.cell(tMethodDef, there+1, 0)
+	}
+	for rid := uint32(1); rid <= there; rid++ {
 		rva, err := m.cell(tMethodDef, rid, 0)
 		if err != nil {
 			if m.methods.err == nil {
 				m.methods.err = err
-			}
-			if off, _ := m.place(tMethodDef, rid); off >= m.size {
-				break
 			}
 			continue
 		}

@@ -9,8 +9,8 @@ import (
 // Reads are of a few bytes and cluster: rows of a search, names of one type. They go
 // through a small cache of chunks.
 const (
-	chunkSize  = 4096
-	cachedMost = 64 // 256 KiB for each metadata in use
+	chunkSize  = 1024
+	cachedMost = 256 // 256 KiB for each metadata in use
 )
 
 // chunk is a whole chunk that could be read. It is never changed.

@@ -13,6 +13,7 @@ const (
 	maxRID      = 0xffffff // a token has 24 bits for a row
 	maxScan     = 1 << 16  // rows looked through where a table is not sorted
 	maxBesides  = 1 << 11  // rows tried on each side of one that is missing: 16 KiB or more
+	maxTries    = 1 << 17  // such rows in all, so that metadata full of holes costs little
 )
 
 // tableInfo is where a table lies and how its rows are laid out.
@@ -152,7 +153,8 @@ func (m *Metadata) ref(t table, rid uint32, c column, v uint32) (table, uint32, 
 // cells ascend; 0 when the first row's is above. It goes round rows that are missing
 // as long as others decide.
 func (m *Metadata) lastNotAbove(t table, col int, v uint32) (uint32, error) {
-	below, above := uint32(0), m.tables[t].rows+1
+	there := m.there(t)
+	below, above := uint32(0), there+1
 	for above-below > 1 {
 		mid := below + (above-below)/2
 		got, err := m.cell(t, mid, col)
@@ -167,13 +169,23 @@ func (m *Metadata) lastNotAbove(t table, col int, v uint32) (uint32, error) {
 			below = mid
 		}
 	}
+	if below == there && there < m.tables[t].rows { // the next one may be it, and is cut off
+		_, err := m.cell(t, below+1, col)
+		return 0, err
+	}
 	return below, nil
+}
+
+// there returns how many rows of a table lie within the metadata's size.
+func (m *Metadata) there(t table) uint32 {
+	info := &m.tables[t]
+	return uint32(max(0, min(int64(info.rows), (m.size-info.off)/max(1, int64(info.size)))))
 }
 
 // besides returns a row near mid, between below and above, that can be read, or the
 // error of mid.
 func (m *Metadata) besides(t table, col int, mid, below, above uint32, missing error) (uint32, uint32, error) {
-	for d := uint32(1); d <= maxBesides; d++ {
+	for d := uint32(1); d <= maxBesides && m.tries.Add(1) < maxTries; d++ {
 		if d < above-mid {
 			if got, err := m.cell(t, mid+d, col); err == nil {
 				return mid + d, got, nil
