@@ -67,11 +67,14 @@ func (f *File) readProcessors() {
 	}
 }
 
-// addOldOffsets adds what the data block of Windows 7 does not say, from public
-// symbols of x64.
+// addOldOffsets adds what the data block of Windows 7 and before does not say, from
+// public symbols of x64 and x86.
 func (f *File) addOldOffsets() {
-	const idleThread, dpcStack, windows7 = 0x18, 0x21c0, 7601
+	const idleThread, idleThreadX86, dpcStack, windows7 = 0x18, 0xc, 0x21c0, 7601
 	k := &f.kd.prcb
+	if f.hdr.arch == dump.X86 && k.idleThread == 0 {
+		k.idleThread = idleThreadX86
+	}
 	if f.hdr.arch != dump.AMD64 {
 		return
 	}

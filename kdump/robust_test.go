@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dumptriage/dump"
+	"dumptriage/fixtures/machine"
 	"dumptriage/internal/corpus"
 )
 
@@ -174,6 +175,8 @@ func FuzzOpen(f *testing.F) {
 	small.grow(0x2080)
 	f.Add(small.b)
 	f.Add([]byte("PAGEDUMP"))
+	f.Add(machine.BuildFault(machine.WindowsPAE, machine.UnexpectedKernelTrap).Triage())
+	f.Add(machine.BuildFault(machine.WindowsX86, machine.KernelModeException).Triage())
 	f.Fuzz(func(t *testing.T, b []byte) { openAndExercise(b) })
 }
 

@@ -33,7 +33,7 @@ var triage64 = triageLayout{
 var triage32 = triageLayout{
 	stream: "TRIAGE_DUMP32", size: 0x68,
 	topOfStack: 0x48, dataPage: 0x4c, kdbg: 0x58, blocks: 0x60,
-	driver:       driverLayout{size: 0x4c, base: 0x1c, imageSize: 0x24, checkSum: 0x40, timeStamp: 0x48},
+	driver:       driverLayout{size: 0x4c, base: 0x1c, imageSize: 0x24, checkSum: 0x44, timeStamp: 0x48},
 	unloadedHead: 4, unloadedSize: 0x28, unloadedName: 8, unloadedStart: 0x20, unloadedEnd: 0x24,
 }
 

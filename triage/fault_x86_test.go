@@ -61,3 +61,36 @@ func TestFaultsX86(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultsX86Triage: the same from small memory dumps, which hold no code: that
+// the registers are right is all that leads on.
+func TestFaultsX86Triage(t *testing.T) {
+	for _, v := range []machine.Variant{machine.WindowsPAE, machine.WindowsX86} {
+		for _, c := range faultsX86 {
+			name := fmt.Sprintf("%s, %#x", v.Name, c.code)
+			m := machine.BuildFault(v, c.code)
+			inc := analyze(t, nil, openBytes(t, "mini.dmp", m.Triage()), Options{})
+			want := m.CPUs[0].Thread
+			th := threadOf(t, inc, want.ID)
+			f := &inc.BugCheck.Fault
+			if f.Source != c.source || f.Parameter != c.parameter || f.At == nil || f.At.IP != want.Fault()[0].PC || f.At.Module.Name() != "acmefilt.sys" {
+				t.Errorf("%s: fault %+v", name, f)
+			}
+			if c.source == dump.ContextHeader {
+				wantFrames(t, name, th.Kernel, want.Kernel)
+			} else {
+				wantFrames(t, name, th.Kernel, want.Fault())
+			}
+			// User memory is not in the dump: where the user half begins is all.
+			if th.User == nil || len(th.User.Frames) != 1 || th.User.Frames[0].IP != want.User[0].PC || !th.Stitched {
+				t.Errorf("%s: user half %+v", name, th.User)
+			}
+			if c.code == machine.UnexpectedKernelTrap {
+				wantFrames(t, name+" handler", th.Handler, m.DoubleFault)
+			}
+			for _, e := range inc.Errors {
+				t.Errorf("%s: damage: %v", name, e)
+			}
+		}
+	}
+}
