@@ -212,7 +212,7 @@ func crashJSON(inc *triage.Incident, h hexer) *CrashJSON {
 	if in := c.Instruction; in != nil {
 		j.Instruction = in.Text
 		for _, a := range in.Accesses {
-			acc := AccessJSON{Size: a.Size, AccessType: "Read"}
+			acc := AccessJSON{Size: a.Size, AccessType: "Read", Alignment: a.Align}
 			if a.Write {
 				acc.AccessType = "Write"
 			}

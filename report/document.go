@@ -123,6 +123,7 @@ type AccessJSON struct {
 	Size       int    `json:"size"`
 	AccessType string `json:"access_type"`
 	Protect    string `json:"protect,omitempty" jsonschema_description:"protection of the memory there"`
+	Alignment  int    `json:"alignment,omitempty" jsonschema_description:"bytes that the address has to be a multiple of; absent when any address will do"`
 
 	IsLikelyGuardPage bool `json:"is_likely_guard_page,omitempty"`
 }

@@ -17,7 +17,7 @@ func TestCrashScene(t *testing.T) {
 	if inc.Crashing != 0 || inc.Crash == nil || inc.Crash.Code != 0xc0000005 || inc.Crash.Module == nil || inc.Crash.Module.Name() != "crashdemo.exe" {
 		t.Fatalf("crashing %d, %+v", inc.Crashing, inc.Crash)
 	}
-	if in := inc.Crash.Instruction; in == nil || in.Text != "mov eax, dword ptr [rcx+0x10]" || len(in.Accesses) != 1 || in.Accesses[0] != (MemoryAccess{0x10, 4, false, true}) {
+	if in := inc.Crash.Instruction; in == nil || in.Text != "mov eax, dword ptr [rcx+0x10]" || len(in.Accesses) != 1 || in.Accesses[0] != (MemoryAccess{Address: 0x10, Size: 4, Write: false, Known: true}) {
 		t.Errorf("instruction %+v", in)
 	}
 	if a := inc.Crash.Adjusted; a == nil || *a != (AdjustedAddress{Kind: "null-pointer", Offset: 0x10}) {

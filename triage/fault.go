@@ -78,7 +78,7 @@ func decode(regs *dump.Registers, code []byte, pc uint64) *Instruction {
 		return nil
 	}
 	if newEncoding(code, mode) {
-		return nil
+		return decodeVex(regs, code, pc)
 	}
 	in, err := x86asm.Decode(code, mode)
 	if err != nil || in.Op == 0 || in.Len == 0 || in.Len > len(code) {
@@ -120,12 +120,31 @@ func accesses(regs *dump.Registers, in x86asm.Inst, pc uint64) []MemoryAccess {
 	for i, arg := range in.Args {
 		switch m := arg.(type) {
 		case x86asm.Mem:
-			a := MemoryAccess{Size: in.MemBytes, Write: i == 0 && writesFirst(in.Op)}
+			a := MemoryAccess{Size: in.MemBytes, Write: i == 0 && writesFirst(in.Op), Align: alignment(in)}
 			a.Address, a.Known = effective(regs, m, pc+uint64(in.Len))
 			out = append(out, a)
 		}
 	}
 	return out
+}
+
+// alignment is what an instruction's operand in memory has to be aligned to, 0 when
+// any address will do: of the older encodings all operands of 16 bytes, but those of
+// the moves that are made for any address and of the comparisons of strings, and the
+// areas that registers are saved in (Intel manual, volume 1, 4.1.1 and 10.5).
+func alignment(in x86asm.Inst) int {
+	switch in.Op {
+	case x86asm.MOVUPS, x86asm.MOVUPD, x86asm.MOVDQU, x86asm.LDDQU, x86asm.PCMPESTRI, x86asm.PCMPESTRM, x86asm.PCMPISTRI, x86asm.PCMPISTRM:
+		return 0
+	case x86asm.FXSAVE, x86asm.FXSAVE64, x86asm.FXRSTOR, x86asm.FXRSTOR64:
+		return 16
+	case x86asm.XSAVE, x86asm.XSAVE64, x86asm.XSAVEOPT, x86asm.XSAVEOPT64, x86asm.XRSTOR, x86asm.XRSTOR64:
+		return 64
+	}
+	if in.MemBytes == 16 {
+		return 16
+	}
+	return 0
 }
 
 // writesFirst reports whether an operation writes its first operand. These are

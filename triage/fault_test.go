@@ -112,15 +112,21 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		"endbr64":                        {dump.AMD64, []byte{0xf3, 0x0f, 0x1e, 0xfa}, false},
 		"endbr32":                        {dump.X86, []byte{0xf3, 0x0f, 0x1e, 0xfb}, false},
-		"vmovups ymm0,[rcx]":             {dump.AMD64, []byte{0xc5, 0xfc, 0x10, 0x01}, false},
-		"vmovups ymm0,[r9]":              {dump.AMD64, []byte{0xc4, 0xc1, 0x7c, 0x10, 0x01}, false},
-		"vmovups zmm0,[rcx]":             {dump.AMD64, []byte{0x62, 0xf1, 0x7c, 0x48, 0x10, 0x01}, false},
-		"vmovups with a prefix":          {dump.AMD64, []byte{0x67, 0xc5, 0xfc, 0x10, 0x01}, false},
+		"vmovups ymm0,[rcx]":             {dump.AMD64, []byte{0xc5, 0xfc, 0x10, 0x01}, true},
+		"vmovups ymm0,[r9]":              {dump.AMD64, []byte{0xc4, 0xc1, 0x7c, 0x10, 0x01}, true},
+		"vmovups zmm0,[rcx]":             {dump.AMD64, []byte{0x62, 0xf1, 0x7c, 0x48, 0x10, 0x01}, true},
+		"vmovups with a prefix":          {dump.AMD64, []byte{0x67, 0xc5, 0xfc, 0x10, 0x01}, true},
+		"vmovups with 66, which faults":  {dump.AMD64, []byte{0x66, 0xc5, 0xfc, 0x10, 0x01}, false},
+		"vmovups with two sources":       {dump.AMD64, []byte{0xc5, 0xf4, 0x10, 0x01}, false},
+		"vmovups [bx], 16-bit addresses": {dump.X86, []byte{0x67, 0xc5, 0xfc, 0x10, 0x07}, false},
+		"vaddps ymm0,ymm1,[rcx]":         {dump.AMD64, []byte{0xc5, 0xf4, 0x58, 0x01}, false},
+		"vaddps zmm0,zmm1,[rcx]":         {dump.AMD64, []byte{0x62, 0xf1, 0x74, 0x48, 0x58, 0x01}, false},
+		"vmovups zmm0,[r17]":             {dump.AMD64, []byte{0x62, 0xf9, 0x7c, 0x48, 0x10, 0x01}, false},
 		"REX2 mov":                       {dump.AMD64, []byte{0xd5, 0x48, 0x8b, 0x01}, false},
-		"vmovups ymm0,[ecx], 32-bit":     {dump.X86, []byte{0xc5, 0xfc, 0x10, 0x01}, false},
-		"vmovups zmm0,[ecx], 32-bit":     {dump.X86, []byte{0x62, 0xf1, 0x7c, 0x48, 0x10, 0x01}, false},
+		"vmovups ymm0,[ecx], 32-bit":     {dump.X86, []byte{0xc5, 0xfc, 0x10, 0x01}, true},
+		"vmovups zmm0,[ecx], 32-bit":     {dump.X86, []byte{0x62, 0xf1, 0x7c, 0x48, 0x10, 0x01}, true},
 		"VEX of three bytes, 32-bit":     {dump.X86, []byte{0xc4, 0xe2, 0x79, 0x18, 0x01}, false},
-		"vmovups with a prefix, 32-bit":  {dump.X86, []byte{0x64, 0xc5, 0xfc, 0x10, 0x01}, false},
+		"vmovups with a prefix, 32-bit":  {dump.X86, []byte{0x64, 0xc5, 0xfc, 0x10, 0x01}, true},
 		"lds eax,[ecx]":                  {dump.X86, []byte{0xc5, 0x01}, true},
 		"les eax,[ecx]":                  {dump.X86, []byte{0xc4, 0x01}, true},
 		"bound eax,[ecx]":                {dump.X86, []byte{0x62, 0x01}, true},
@@ -190,7 +196,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %+v", name, in)
 			continue
 		}
-		if want := (MemoryAccess{x.address, x.size, x.write, true}); in.Accesses[0] != want {
+		if want := (MemoryAccess{Address: x.address, Size: x.size, Write: x.write, Known: true}); in.Accesses[0] != want {
 			t.Errorf("%s: %+v, want %+v", name, in.Accesses[0], want)
 		}
 	}
@@ -201,11 +207,11 @@ func TestDecode(t *testing.T) {
 		code []byte
 		want MemoryAccess
 	}{
-		"mov eax,[eax+20h]":   {[]byte{0x8b, 0x40, 0x20}, MemoryAccess{0x10, 4, false, true}}, // wraps at 4 GB
-		"mov [edi],ecx":       {[]byte{0x89, 0x0f}, MemoryAccess{0x45, 4, true, true}},
-		"mov eax,[esi]":       {[]byte{0x8b, 0x06}, MemoryAccess{0, 4, false, false}},
-		"mov eax,fs:[18h]":    {[]byte{0x64, 0xa1, 0x18, 0, 0, 0}, MemoryAccess{0, 4, false, false}},
-		"mov eax,[80000000h]": {[]byte{0xa1, 0, 0, 0, 0x80}, MemoryAccess{0x80000000, 4, false, true}},
+		"mov eax,[eax+20h]":   {[]byte{0x8b, 0x40, 0x20}, MemoryAccess{Address: 0x10, Size: 4, Write: false, Known: true}}, // wraps at 4 GB
+		"mov [edi],ecx":       {[]byte{0x89, 0x0f}, MemoryAccess{Address: 0x45, Size: 4, Write: true, Known: true}},
+		"mov eax,[esi]":       {[]byte{0x8b, 0x06}, MemoryAccess{Address: 0, Size: 4, Write: false, Known: false}},
+		"mov eax,fs:[18h]":    {[]byte{0x64, 0xa1, 0x18, 0, 0, 0}, MemoryAccess{Address: 0, Size: 4, Write: false, Known: false}},
+		"mov eax,[80000000h]": {[]byte{0xa1, 0, 0, 0, 0x80}, MemoryAccess{Address: 0x80000000, Size: 4, Write: false, Known: true}},
 	} {
 		in := decode(&x86, x.code, 0x401000)
 		if in == nil || len(in.Accesses) != 1 || in.Accesses[0] != x.want {
@@ -231,8 +237,11 @@ func TestFaultCodeFromImage(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0x48, 0x8b, 0x41, 0x08}, true, uint64(8))
-	f.Add([]byte{0x62, 0xf1, 0x7c, 0x48, 0x10, 0x01}, false, uint64(1<<63))
+	f.Add([]byte{0x62, 0xf1, 0x7c, 0x48, 0x10, 0x01}, true, uint64(1<<63))
 	f.Add([]byte{0x67, 0x8b, 0x05, 0xf0, 0xff, 0xff, 0xff}, true, ^uint64(0))
+	for _, moves := range []string{"\x62\xf1\x7c\x48\x28\x44\x91\x01", "\x65\xc4\xc1\x7d\x6f\x04\x25\x00\x00\x00\x00"} {
+		f.Add([]byte(moves), true, uint64(0x10000))
+	}
 	f.Fuzz(func(t *testing.T, code []byte, wide bool, v uint64) {
 		code = code[:min(len(code), maxInstruction)]
 		regs := dump.Registers{Arch: dump.X86}

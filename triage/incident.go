@@ -128,6 +128,7 @@ type MemoryAccess struct {
 	Address uint64
 	Size    int
 	Write   bool
+	Align   int  // bytes that Address has to be a multiple of, 0 when any will do
 	Known   bool // false when a register it needs is unknown
 }
 

@@ -112,11 +112,11 @@ func (j *judge) constantOperand() bool {
 // and is not: the processor reports it without an address too.
 func (j *judge) misaligned() bool {
 	in := j.crash.Instruction
-	if in == nil || strings.Contains(in.Text, "movups") || strings.Contains(in.Text, "movupd") || strings.Contains(in.Text, "movdqu") {
+	if in == nil {
 		return false
 	}
 	for _, a := range in.Accesses {
-		if a.Known && a.Size == 16 && a.Address%16 != 0 && canonical(a.Address) {
+		if a.Known && a.Align != 0 && a.Address%uint64(a.Align) != 0 && canonical(a.Address) {
 			j.v.Address = a.Address
 			if a.Write {
 				j.v.Access = Write
