@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 	"time"
 
 	"dumptriage/dump"
@@ -75,6 +76,49 @@ func (t *text) fact(opt Options, sgr, label, s string) {
 	t.line(sgr, "%-8s %s", label+":", s)
 }
 
+// factWidth is where a step is wrapped, and factIndent how far its further lines are
+// indented: as far as the label and the space behind it.
+const (
+	factWidth  = 118
+	factIndent = 9
+)
+
+// step writes a next step, wrapped at words: steps are prose, and longer than lines.
+func (t *text) step(opt Options, s string) {
+	s = clean(s)
+	if opt.Brief {
+		s = cut(s, briefWidth)
+	}
+	if t.redact != nil {
+		s = t.redact.Text(s) // before a line's end parts what must not be told
+	}
+	label := "Next:"
+	for i, line := range wrap(s, factWidth-factIndent) {
+		if i > 0 {
+			label = ""
+		}
+		t.line(sgrCyan, "%-*s%s", factIndent, label, line)
+	}
+}
+
+// wrap breaks a text at spaces into lines of at most so many characters. A word that
+// is longer has a line of its own. There is one line at least.
+func wrap(s string, width int) []string {
+	var lines []string
+	line, n := "", 0
+	for word := range strings.SplitSeq(s, " ") {
+		w := utf8.RuneCountInString(word)
+		if n > 0 && n+1+w > width {
+			lines, line, n = append(lines, line), "", 0
+		}
+		if n > 0 {
+			line, n = line+" ", n+1
+		}
+		line, n = line+word, n+w
+	}
+	return append(lines, line)
+}
+
 // cut shortens a text to so many characters.
 func cut(s string, width int) string {
 	n := 0
@@ -123,7 +167,7 @@ func (t *text) hangVerdict(inc *triage.Incident, a *AnalysisJSON, opt Options) {
 
 func (t *text) nextSteps(a *AnalysisJSON, opt Options) {
 	for _, step := range a.NextSteps {
-		t.fact(opt, sgrCyan, "Next", step)
+		t.step(opt, step)
 	}
 }
 

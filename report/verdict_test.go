@@ -80,3 +80,17 @@ func TestCut(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestWrap(t *testing.T) {
+	for _, x := range []struct {
+		in, want string
+		width    int
+	}{
+		{"one two three", "one two|three", 8}, {"one two three", "one two three", 13}, {"seventeen", "seventeen", 4},
+		{"a seventeen b", "a|seventeen|b", 4}, {"", "", 10}, {"äöü äöü", "äöü äöü", 7}, {"two  spaces", "two |spaces", 8},
+	} {
+		if got := strings.Join(wrap(x.in, x.width), "|"); got != x.want {
+			t.Errorf("%q in %d: %q, want %q", x.in, x.width, got, x.want)
+		}
+	}
+}
