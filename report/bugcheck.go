@@ -148,7 +148,7 @@ func bugBlameJSON(b *bugcheck.Blame, h hexer) *BlameJSON {
 
 // stepWords says why, by the step of the ladder.
 var stepWords = map[string]string{
-	"requested":     "somebody asked for the dump: nothing failed",
+	"requested":     "somebody asked for the dump: the code tells of no failure",
 	"processor":     "driver on the stack of the processor that hangs",
 	"hardware":      "a code that hardware raises",
 	"process":       "the process that ended",

@@ -56,6 +56,9 @@ func (t *text) bugBlame(inc *triage.Incident, v *bugcheck.Verdict, opt Options) 
 	case b.Frame != nil:
 		what = callSite(b.Frame, t.arch) + sourceLine(b.Frame.Name.File, b.Frame.Name.Line)
 	case b.Culprit == bugcheck.CulpritNobody:
+		if t.askedFor(inc, opt) {
+			return
+		}
 		what = "nobody"
 	case b.Culprit == bugcheck.CulpritNone && !v.Live:
 		what = "nobody could be named"
@@ -72,6 +75,23 @@ func (t *text) bugBlame(inc *triage.Incident, v *bugcheck.Verdict, opt Options) 
 		where = fmt.Sprintf("parameter %d", b.Parameter+1)
 	}
 	t.fact(opt, "", "Because", joinWith(", ", stepWords[b.Step], where, confidence(b.Confidence)))
+}
+
+// askedFor writes whom the threads of a dump lead to that somebody asked for.
+func (t *text) askedFor(inc *triage.Incident, opt Options) bool {
+	v := opt.Verdict
+	if v == nil || v.OneThread || !v.Hang.Hangs() {
+		return false
+	}
+	f := askedFor(inc, v)
+	if f == nil {
+		t.fact(opt, sgrBold, "Blame", "nobody by the code; "+hangReason(inc, v.Hang))
+		t.fact(opt, "", "Because", joinWith(", ", stepWords["requested"], "what its threads wait for says more"))
+		return true
+	}
+	t.fact(opt, sgrBold, "Blame", callSite(f, t.arch)+sourceLine(f.Name.File, f.Name.Line))
+	t.fact(opt, "", "Because", joinWith(", ", "threads that hang lead there; somebody asked for the dump, and its code tells of no failure", confidence(string(opt.Verdict.Hang.Confidence))))
+	return true
 }
 
 // faultWords says where the fault was and which registers the stack starts from.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 	"time"
+	"unicode/utf8"
 
 	"dumptriage/dump"
 	"dumptriage/triage"

@@ -22,7 +22,10 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 			a.Class = string(verdict.KindLiveDump)
 		}
 		a.bugCheck(inc, bugVerdict(v))
-		if inc.BugCheck.Live && v != nil && v.Hang.Hangs() && !v.OneThread {
+		if f := askedFor(inc, v); f != nil {
+			a.Blame, a.Confidence = blameText(f), string(v.Hang.Confidence)
+		}
+		if live := inc.BugCheck.Live || bugVerdict(v) != nil && bugVerdict(v).Live; live && v != nil && v.Hang.Hangs() && !v.OneThread {
 			a.Reason += "; " + hangReason(inc, v.Hang) // which its signature names
 		}
 	case inc.Crash != nil:
@@ -56,6 +59,15 @@ func (a *AnalysisJSON) bugCheck(inc *triage.Incident, v *bugcheck.Verdict) {
 		a.Confidence = v.Blame.Confidence
 	}
 	a.NextSteps = v.Steps
+}
+
+// askedFor is the frame that threads which hang lead to, in a dump that somebody asked
+// for: then the code blames nobody, and the threads do. Nil when they do not hang.
+func askedFor(inc *triage.Incident, v *verdict.Verdict) *triage.Frame {
+	if v == nil || v.OneThread || v.BugCheck == nil || v.BugCheck.Blame.Culprit != bugcheck.CulpritNobody {
+		return nil
+	}
+	return hangBlame(inc, v.Hang)
 }
 
 // kernelSays reports whether a kernel dump says what happened, and not the user

@@ -27,8 +27,9 @@ func symbolsCommand() *cli.Command {
 		Description: "symbols list DUMP                            what is needed, what was found and where\n" +
 			"symbols fetch DUMP --server URL --to DIR     get what is missing from a symbol server;\n" +
 			"                                             exit status 3 when some is missing still\n" +
-			"symbols types PDB NAME                       the fields of a structure, such as _ETHREAD",
-		Flags:  []cli.Flag{serverFlag, toFlag, manifestFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, colorFlag, quietFlag},
+			"symbols types PDB NAME                       the fields of a structure, such as _ETHREAD\n" +
+			"Of a full kernel dump the modules are the kernel's; --process adds those of a process.",
+		Flags:  []cli.Flag{serverFlag, toFlag, manifestFlag, processFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, colorFlag, quietFlag},
 		Action: runSymbols,
 	}
 }
@@ -92,11 +93,18 @@ func showNeeds(c *cli.Context, file string, p symbols.Path, fetch bool) error {
 	if !c.Bool(notBesideFlag.Name) {
 		p = append(triage.Beside(d), p...)
 	}
+	processes, err := chosenProcesses(c, d)
+	if err != nil {
+		return fail(c, err)
+	}
+	if c.String(processFlag.Name) == "" {
+		processes = nil // the kernel's modules alone
+	}
 	store := symbols.NewPathStore(p, storeOptions(c, p))
 	defer store.Close()
 	l := &report.List{Kind: report.ListSymbols, Inputs: []triage.Input{d.Describe(triage.DefaultHashLimit)}, System: d.System(), Process: d.Process(), ThreadCount: -1, ModuleCount: -1, Fetch: fetch}
 	progress := newProgress(c, "looking for symbols of modules")
-	l.Symbols = triage.SymbolNeeds(d, store, progress.update)
+	l.Symbols = triage.SymbolNeeds(d, processes, store, progress.update)
 	progress.done()
 	l.Errors = d.Errors()
 	if !c.Bool(manifestFlag.Name) || c.Bool(jsonFlag.Name) {

@@ -1262,7 +1262,7 @@ var bugCheckTexts = map[uint32]BugCheckText{
 	0x15e:      {"live", "a network driver failed and was reset", []string{"update or remove the driver that is named, or drivers that came or changed last"}},
 	0x15f:      {"live", "connected standby hangs", []string{"update the driver of the device that is named, and the chipset's; powercfg /energy and /sleepstudy tell which device"}},
 	0x160:      {"driver", "an internal lock was misused", []string{"update or remove the driver that is named, or drivers that came or changed last"}},
-	0x161:      {"live", "somebody asked for a dump of the live system", []string{"nothing failed: look at what the dump was asked for"}},
+	0x161:      {"live", "somebody asked for a dump of the live system", []string{"look at what the dump was asked for, and at what its threads wait for: the code tells of no failure"}},
 	0x162:      {"driver", "a lock was released by a thread that did not own it", []string{"turn on Driver Verifier (standard settings) for the drivers that are not Microsoft's and wait for the next dump", "update or remove the driver that is named, or drivers that came or changed last"}},
 	0x164:      {"driver", "the window manager's kernel part failed", []string{"update or remove the driver that is named, or drivers that came or changed last"}},
 	0x17e:      {"hardware", "processors have different microcode", []string{"update the firmware (BIOS, UEFI) and microcode"}},

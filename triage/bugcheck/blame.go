@@ -73,6 +73,9 @@ func (j *judge) blame() {
 		if b.Name == "" && b.Module != nil {
 			b.Name = b.Module.Name()
 		}
+		if s := step(b.Step); j.v.Class == codes.ClassLive && (s == stepFrame || s == stepScan) {
+			b.Confidence = "low" // who reported a problem is on the stack, not who made it
+		}
 		j.v.Blame = b
 		return
 	}
