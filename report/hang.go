@@ -1,6 +1,7 @@
 package report
 
 import (
+	"dumptriage/dump"
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
 	"dumptriage/triage/hang"
@@ -108,7 +109,8 @@ func hangWaitJSON(inc *triage.Incident, v *hang.Verdict, index int, h hexer) *Wa
 	if w.HasCPU {
 		j.CPUShare = &w.CPUShare
 	}
-	if !o.Known() {
+	if !o.Known() { // who has it may be known all the same
+		j.setOwner(w, inc.System.Arch)
 		return j
 	}
 	j.ObjectKind = string(o.Kind)
@@ -131,14 +133,19 @@ func hangWaitJSON(inc *triage.Incident, v *hang.Verdict, index int, h hexer) *Wa
 		j.Value = h.addr(*o.Word)
 	}
 	j.Evidence = evidenceTexts(o.Evidence, inc.System.Arch)
-	if w.Owner != nil {
-		in := w.Owner.Index >= 0 || w.Owner.Elsewhere
-		j.OwnerThreadID, j.OwnerConfidence, j.OwnerInDump = &w.Owner.ThreadID, string(w.Owner.Confidence), &in
-		for _, e := range evidenceTexts(w.Owner.Evidence, inc.System.Arch) {
-			j.Evidence = append(j.Evidence, "owner: "+e)
-		}
-	}
+	j.setOwner(w, inc.System.Arch)
 	return j
+}
+
+func (j *WaitJSON) setOwner(w *hang.Wait, arch dump.Arch) {
+	if w.Owner == nil {
+		return
+	}
+	in := w.Owner.Index >= 0 || w.Owner.Elsewhere
+	j.OwnerThreadID, j.OwnerConfidence, j.OwnerInDump = &w.Owner.ThreadID, string(w.Owner.Confidence), &in
+	for _, e := range evidenceTexts(w.Owner.Evidence, arch) {
+		j.Evidence = append(j.Evidence, "owner: "+e)
+	}
 }
 
 func isHandle(k hang.Kind) bool { return k == hang.KindHandle || k == hang.KindHandles }

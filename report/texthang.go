@@ -159,7 +159,11 @@ func waitDetail(w *hang.Wait) string {
 		parts = append(parts, "the lock is free in memory")
 	}
 	if w.Owner != nil && w.Owner.Index < 0 && !w.Owner.Elsewhere {
-		parts = append(parts, "the dump has no thread of the owner's id")
+		gone := "the dump has no thread of the owner's id"
+		if w.Owner.Foreign {
+			gone = "the owner's id is that of a thread of another process now"
+		}
+		parts = append(parts, gone)
 	}
 	for _, k := range w.Holds {
 		parts = append(parts, "holds "+strings.ReplaceAll(string(k), "_", " "))

@@ -12,6 +12,7 @@ type analysis struct {
 	inc     *triage.Incident
 	rules   *Rules
 	space   *triage.View // of the thread's user half, see enter; may be nil
+	at      int          // index of the thread that is looked at
 	handles map[uint64]*dump.Handle
 	byID    map[uint32]int // index in inc.Threads
 
@@ -74,7 +75,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 		w := &a.waits[i]
 		*w = a.classify(t)
 		a.times(w, t)
-		a.short = false
+		a.short, a.at = false, i
 		a.enter(t)
 		if a.resolve(w, t); a.short {
 			a.unresolved++
@@ -104,16 +105,23 @@ func (a *analysis) enter(t *triage.Thread) {
 	}
 }
 
-// index finds a thread by its id, -1 when the dump has none.
-func (a *analysis) index(id uint32) int {
-	if i, ok := a.byID[id]; ok {
-		return i
+// index finds a thread of the process of the one that is looked at by its id, -1
+// when there is none. foreign reports that a thread of another process has the id:
+// what memory of this process says of a thread is not about that one.
+func (a *analysis) index(id uint32) (i int, foreign bool) {
+	i, ok := a.byID[id]
+	switch {
+	case !ok:
+		return -1, false
+	case !a.together(i, a.at):
+		return -1, true
 	}
-	return -1
+	return i, false
 }
 
 func (a *analysis) ownerByID(id uint32, ev Evidence) *Owner {
-	return &Owner{ThreadID: id, Index: a.index(id), Evidence: []Evidence{ev}, Confidence: High}
+	i, foreign := a.index(id)
+	return &Owner{ThreadID: id, Index: i, Foreign: foreign, Evidence: []Evidence{ev}, Confidence: High}
 }
 
 // resolve finds out which object a thread waits for and who holds it.
@@ -299,6 +307,21 @@ func (a *analysis) process(i int) uint64 {
 		return k.EPROCESS
 	}
 	return 0
+}
+
+// together reports whether two threads are of one process, as far as that is known.
+// A pair's kernel dump may have threads of another than the user dump is of.
+func (a *analysis) together(i, k int) bool {
+	if a.inc.UserSpace == nil {
+		return a.process(i) == a.process(k)
+	}
+	for _, t := range []*triage.Thread{&a.inc.Threads[i], &a.inc.Threads[k]} {
+		own := a.inc.Process.EPROCESS
+		if info := t.KernelInfo; t.Thread.Kernel != nil && info != nil && own != 0 && info.EPROCESS != 0 && info.EPROCESS != own {
+			return false
+		}
+	}
+	return true
 }
 
 // heldByFrames makes the thread whose stack shows it to hold the loader lock, or

@@ -106,7 +106,7 @@ func (a *analysis) searchCritical(o *Object, h *triage.Half, candidates []candid
 			return
 		}
 		lock := a.readCritical(c.value, h.Registers.Arch)
-		if lock == nil || !lock.plausible() || !lock.Locked() || !lock.Confirmed && a.index(uint32(lock.OwningThread)) < 0 {
+		if lock == nil || !lock.plausible() || !lock.Locked() || !lock.Confirmed && !a.has(uint32(lock.OwningThread)) {
 			continue
 		}
 		if o.Value != 0 && o.Value != c.value { // two: which one is not known
@@ -115,6 +115,12 @@ func (a *analysis) searchCritical(o *Object, h *triage.Half, candidates []candid
 		}
 		o.Value, o.Lock, o.Evidence, o.Confidence = c.value, lock, []Evidence{c.evidence}, High
 	}
+}
+
+// has reports whether the process that is looked at has a thread.
+func (a *analysis) has(id uint32) bool {
+	i, _ := a.index(id)
+	return i >= 0
 }
 
 // candidate is a value that a preserved register held in a frame.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"dumptriage/dump"
 	"dumptriage/fixtures"
 	"dumptriage/triage"
 )
@@ -175,5 +176,48 @@ func TestForeignMutexOwner(t *testing.T) {
 	inc.Process.PID++
 	if w := byThread(inc, Of(inc, nil), l.Mutex); w.Class != ClassMutex || w.Owner != nil {
 		t.Errorf("%s owner %+v", w.Class, w.Owner)
+	}
+}
+
+// A lock's owner is a thread of the process that the lock is of. In a dump of many
+// processes the id that it holds may have gone to a thread of another one, which
+// then neither holds the lock nor closes a circle.
+func TestOwnerOfAnotherProcess(t *testing.T) {
+	inc := analyzed(t, fixtures.Deadlock(2, true), false)
+	inc.UserSpace = nil // as in a full kernel dump: each thread is read in its own process
+	for i := range inc.Threads {
+		inc.Threads[i].KernelInfo = &dump.KernelThread{EPROCESS: 0xffffa00000001080}
+	}
+	if v := Of(inc, nil); v.State != Deadlock {
+		t.Fatalf("of one process: %s", v.State)
+	}
+	gone := fixtures.LockIDs[1]
+	for i := range inc.Threads {
+		if inc.Threads[i].ID == gone {
+			inc.Threads[i].KernelInfo = &dump.KernelThread{EPROCESS: 0xffffa00000002080}
+		}
+	}
+	v := Of(inc, nil)
+	w := byThread(inc, v, fixtures.LockIDs[0])
+	if w.Owner == nil || w.Owner.ThreadID != gone || w.Owner.Index != -1 || !w.Owner.Foreign || v.State != Orphaned {
+		t.Errorf("of two processes: %s, owner %+v", v.State, w.Owner)
+	}
+	// A thread whose process is not known is not told apart.
+	inc = analyzed(t, fixtures.Deadlock(2, true), false)
+	inc.Process.EPROCESS = 0xffffa00000001080
+	for i := range inc.Threads {
+		inc.Threads[i].KernelInfo = &dump.KernelThread{}
+		inc.Threads[i].Thread.Kernel = inc.Threads[i].KernelInfo
+	}
+	if v := Of(inc, nil); v.State != Deadlock {
+		t.Errorf("a pair without processes: %s", v.State)
+	}
+	for i := range inc.Threads {
+		if inc.Threads[i].ID == gone {
+			inc.Threads[i].KernelInfo.EPROCESS = 0xffffa00000002080
+		}
+	}
+	if v := Of(inc, nil); v.State != Orphaned {
+		t.Errorf("a pair with a thread of another process: %s", v.State)
 	}
 }

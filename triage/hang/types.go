@@ -214,6 +214,7 @@ type Owner struct {
 	ThreadID   uint32
 	Index      int  // in Incident.Threads, -1 when it is not among them
 	Elsewhere  bool // the dump has it, in a process that the incident is not about
+	Foreign    bool // a thread of another process has the id now: the owner has ended
 	Evidence   []Evidence
 	Confidence Confidence
 }
