@@ -325,6 +325,19 @@ type Region struct {
 	Protect        uint32 // PAGE_* flags
 	AllocProtect   uint32
 	Type           uint32 // MEM_IMAGE 0x1000000, MEM_MAPPED 0x40000, MEM_PRIVATE 0x20000
+	File           string // of data that it maps, "" none or not known
+	Image          string // file of the image that it maps, "" none or not known
+	VAD            *VAD   // of a process of a full kernel dump
+}
+
+// VAD is the kernel's descriptor of a range that a process reserved or mapped at
+// once. Single pages of the range may be in another state and have another
+// protection than it was made with.
+type VAD struct {
+	Address   uint64 // of the MMVAD
+	Kind      string // "" usual, else awe, physical, write_watch, large_pages, rotate_physical or large_section
+	Commit    uint64 // pages charged
+	HasCommit bool   // false: not known, or without limit
 }
 
 // Executable reports whether the region's protection allows execution.

@@ -75,7 +75,7 @@ func (p pagingAMD64) walk(s *AddressSpace, va uint64) translation {
 func (s *AddressSpace) invalidTable(e uint64, level int) (table uint64, t translation) {
 	switch {
 	case e == 0:
-		return 0, translation{state: PageInvalid, level: level}
+		return 0, translation{state: PageInvalid, level: level, ask: true}
 	case e&ptePrototype != 0 || e&pteTransition == 0:
 		return 0, translation{state: PagePagedOut, level: level, entry: e}
 	}
@@ -96,6 +96,21 @@ func (p pagingAMD64) leaf(s *AddressSpace, table, va uint64) translation {
 	return t
 }
 
+// pteForm is where an architecture keeps the fields of entries that are not valid.
+type pteForm struct {
+	ptr     int  // size of its pointers
+	swizzle bool // bit 4 says that pteMask was not applied
+	protect int  // first of the five bits of the protection
+	file    int  // first of the four bits that number the paging file, 0 not known
+	offset  int  // first bit of the page's place in it, counted in pages
+}
+
+// pteFormAMD64: builds before firstMasked number paging files in bits 1 to 4, or
+// not, as they were updated.
+var pteFormAMD64 = pteForm{ptr: 8, swizzle: true, protect: 5, file: 12, offset: 32}
+
+func (p pagingAMD64) software() *pteForm { return &pteFormAMD64 }
+
 // software64 decodes a 64-bit entry of a last-level table, or a prototype PTE,
 // which cannot lead to a further one.
 func (s *AddressSpace) software64(e uint64, prototype bool) translation {
@@ -104,26 +119,27 @@ func (s *AddressSpace) software64(e uint64, prototype bool) translation {
 	case e&pteValid != 0:
 		t.page = e & pteFrame
 	case e == 0 && prototype:
-		t.state = PageDemandZero
+		t.state = PageReserved // its section has no page there
 	case e == 0:
-		t.state = PageInvalid
+		t.state, t.ask = PageInvalid, true
 	case e&ptePrototype != 0 && prototype:
 		t.state = PageMappedFile // a subsection: where in its file the page is
 	case e&ptePrototype != 0:
 		return s.prototype(e)
 	case e&pteTransition != 0:
 		t.state, t.page = PageTransition, s.transitionFrame(e)
+	case s.unswizzle(e)>>s.form.offset != 0:
+		t.state, t.soft = PagePagedOut, true
+	case e>>s.form.protect&0x1f == protectDecommit:
+		t.state = PageReserved
 	default:
-		t.state = PagePagedOut
-		if unswizzle(e)>>32 == 0 { // no place in a page file
-			t.state = PageDemandZero
-		}
+		t.state = PageDemandZero
 	}
 	return t
 }
 
-func unswizzle(e uint64) uint64 {
-	if e&pteSwizzled == 0 {
+func (s *AddressSpace) unswizzle(e uint64) uint64 {
+	if s.form.swizzle && e&pteSwizzled == 0 {
 		e &^= pteMask
 	}
 	return e
@@ -134,8 +150,8 @@ func unswizzle(e uint64) uint64 {
 // the machine cannot have that much memory: one that it may have is of a page
 // that the dump leaves out, and without it another page's bytes would be shown.
 func (s *AddressSpace) transitionFrame(e uint64) uint64 {
-	frame := unswizzle(e) & pteFrame
-	if frame == 0 || e&pteSwizzled != 0 {
+	frame := s.unswizzle(e) & pteFrame
+	if frame == 0 || e&pteSwizzled != 0 || !s.form.swizzle {
 		return frame
 	}
 	const beyond = 4 // times the highest page of the dump
@@ -154,7 +170,11 @@ const vadPrototype = 0xffffffff0000
 func (s *AddressSpace) prototype(e uint64) translation {
 	t := translation{entry: e, state: PageMappedFile}
 	va := uint64(int64(e) >> 16)
-	if e>>16&0xffffffff0000 == vadPrototype || !kernelAddress(8, va) {
+	if (e|pteMask)>>16&vadPrototype == vadPrototype { // masked or not
+		t.ask = true
+		return t
+	}
+	if !kernelAddress(8, va) {
 		return t
 	}
 	if s.depth > 0 { // the memory of prototype PTEs is itself never shared
@@ -163,7 +183,7 @@ func (s *AddressSpace) prototype(e uint64) translation {
 	s.depth++
 	defer func() { s.depth-- }()
 	own := s.readPrototype(va)
-	if e&pteSwizzled == 0 && e&pteMask != 0 {
+	if s.form.swizzle && e&pteSwizzled == 0 && e&pteMask != 0 {
 		plain := s.readPrototype(uint64(int64(e&^pteMask) >> 16))
 		switch {
 		case s.phys.masked || own == nil:

@@ -3,8 +3,7 @@ package kdump
 // pagingARM64 is the 4 KiB granule with four levels and 47 bits in each half of
 // the address space: the lower is translated by TTBR0, the upper by TTBR1. Short
 // says that TTBR1 is a table of its own, whose entries count from its beginning;
-// else it is the upper half of the page of TTBR0. What Windows leaves in entries
-// that are not valid is taken to be as on x64; that is not verified.
+// else it is the upper half of the page of TTBR0.
 type pagingARM64 struct{ short bool }
 
 func (p pagingARM64) name() string {
@@ -19,6 +18,13 @@ const (
 	armTable = 1 << 1 // in levels 0 to 2: a table and no block; in level 3 always set
 	armFrame = 0x0000fffffffff000
 )
+
+// pteFormARM64 is that of published type headers: the kinds of entries are told as
+// on x64, no bit masks them, and protection and paging file lie elsewhere. No dump
+// with such entries was at hand.
+var pteFormARM64 = pteForm{ptr: 8, protect: 1, file: 6, offset: 32}
+
+func (p pagingARM64) software() *pteForm { return &pteFormARM64 }
 
 func (p pagingARM64) walk(s *AddressSpace, va uint64) translation {
 	if !canonical(va, armBits) {

@@ -171,7 +171,7 @@ func (f *File) userModules(p *dump.Process) []dump.Module {
 	if p.PEB == 0 || p.DirBase == 0 {
 		return nil
 	}
-	m := f.space(p.DirBase)
+	m := f.processSpace(p)
 	mods := f.loaderList(m, f.hdr.ptr, p.PEB)
 	if p.Wow64 {
 		if peb := f.peb32(m, p); peb != 0 {

@@ -209,7 +209,7 @@ func (f *File) session(p *dump.Process, r *record) {
 		at = pebSession32
 	}
 	if p.PEB != 0 && p.DirBase != 0 {
-		if v, err := dump.ReadUint32(f.space(p.DirBase), p.PEB+at); err == nil && v < maxSession {
+		if v, err := dump.ReadUint32(f.processSpace(p), p.PEB+at); err == nil && v < maxSession {
 			p.Session, p.HasSession = v, true
 			return
 		}
@@ -228,7 +228,7 @@ func (f *File) CommandLine(p *dump.Process) string {
 	if f.full == nil || p.PEB == 0 || p.DirBase == 0 {
 		return ""
 	}
-	m := f.space(p.DirBase)
+	m := f.processSpace(p)
 	params, err := dump.ReadPointer(m, f.hdr.arch, p.PEB+uint64(l.parameters))
 	if err != nil {
 		return ""
@@ -249,7 +249,7 @@ func (f *File) Environment(p *dump.Process) []string {
 	if f.full == nil || p.PEB == 0 || p.DirBase == 0 {
 		return nil
 	}
-	m := f.space(p.DirBase)
+	m := f.processSpace(p)
 	params, err := dump.ReadPointer(m, f.hdr.arch, p.PEB+uint64(l.parameters))
 	if err != nil {
 		return nil
@@ -308,7 +308,7 @@ func (f *File) sessionSpaces() []*AddressSpace {
 			p := &f.full.processes[i]
 			if p.HasSession && p.DirBase != 0 && p.Exited.IsZero() && !seen[p.Session] && len(seen) < most {
 				seen[p.Session] = true
-				f.full.sessions = append(f.full.sessions, f.space(p.DirBase))
+				f.full.sessions = append(f.full.sessions, f.processSpace(p))
 			}
 		}
 	})

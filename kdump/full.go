@@ -62,6 +62,12 @@ func (f *File) PhysicalMemory() *PhysicalMemory {
 	return f.full.phys
 }
 
+// StoresPhysical reports whether dumps of this one's kind hold physical memory, also
+// when it is so damaged that PhysicalMemory is nil.
+func (f *File) StoresPhysical() bool {
+	return f.hdr.dumpType != typeTriage && f.hdr.dumpType != typeHeader
+}
+
 // Full reports whether the dump holds the memory of a whole system, of which
 // Processes lists the processes.
 func (f *File) Full() bool { return f.full != nil }
@@ -205,6 +211,16 @@ func (f *File) space(root uint64) *AddressSpace {
 	return s
 }
 
+// processSpace returns the address space of a process, whose descriptors tell what
+// its page tables leave open.
+func (f *File) processSpace(p *dump.Process) *AddressSpace {
+	s := f.space(p.DirBase)
+	if s.vads.Load() == nil {
+		s.vads.CompareAndSwap(nil, f.newVADTree(p.EPROCESS))
+	}
+	return s
+}
+
 // kernelMemory is the memory of the current process. Drivers of a session, such
 // as win32k, are mapped in processes of that session only: where the current
 // process has nothing at a kernel address, one process of each session is asked.
@@ -228,4 +244,19 @@ func (m *kernelMemory) ReadAt(p []byte, va uint64) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// Page tells what is known of the page that holds va.
+func (m *kernelMemory) Page(va uint64) Page {
+	f := m.f
+	p := f.full.system.Page(va)
+	if p.State != PageInvalid || !kernelAddress(f.hdr.ptr, va) {
+		return p
+	}
+	for _, s := range f.sessionSpaces() {
+		if q := s.Page(va); q.State.Readable() {
+			return q
+		}
+	}
+	return p
 }

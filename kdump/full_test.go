@@ -139,7 +139,7 @@ func checkProbes(t *testing.T, name string, f *File, m *machine.Machine) {
 	for _, p := range m.Probes {
 		mem := f.Memory()
 		if p.Process != nil {
-			mem = f.space(p.Process.DirBase)
+			mem = f.processSpace(&dump.Process{EPROCESS: p.Process.EPROCESS, DirBase: p.Process.DirBase})
 		}
 		b := make([]byte, max(len(p.Data), 16))
 		_, err := mem.ReadAt(b, p.VA)
@@ -149,6 +149,13 @@ func checkProbes(t *testing.T, name string, f *File, m *machine.Machine) {
 			t.Errorf("%s: %s: %#x: %v", name, p.Why, p.VA, err)
 		case p.Data == nil && (!errors.As(err, &pe) || pe.State < PageDemandZero):
 			t.Errorf("%s: %s: %#x: %v", name, p.Why, p.VA, err)
+		}
+		page := mem.(interface{ Page(va uint64) Page }).Page(p.VA)
+		if p.State != "" && (page.State.Key() != p.State || pe != nil && pe.State != page.State || page.File() != p.File) {
+			t.Errorf("%s: %s: %#x is %s, file %q, want %s %q (%v)", name, p.Why, p.VA, page.Describe(), page.File(), p.State, p.File, err)
+		}
+		if place := page.PageFile; p.Offset != 0 && (place == nil || place.Offset != p.Offset || place.Number >= 0 && place.Number != p.PageFile) {
+			t.Errorf("%s: %s: %#x: %+v, want %#x of file %d", name, p.Why, p.VA, place, p.Offset, p.PageFile)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"dumptriage/dump"
 )
@@ -19,41 +20,56 @@ const (
 	PageTransition           // taken from the process, its bytes still in memory
 	PagePrototype            // shared, found through a prototype PTE
 
-	PageDemandZero   // never touched: it would read as zeros
+	PageDemandZero   // committed and never touched: it would read as zeros
+	PageReserved     // reserved and not committed: an access would fail
 	PagePagedOut     // in a page file or in the compression store
 	PageMappedFile   // in the file that it maps, not in memory
 	PageInvalid      // no page is mapped there
 	PageNotInDump    // in memory, and left out of the dump
 	PageTableMissing // a page table of it is not in the dump
 	PageNonCanonical // no address that the processor would translate
+	PageUnresolved   // its page tables have no entry, and what the process mapped there cannot be read
 )
 
-var pageStates = [...]string{"valid", "in transition", "shared", "demand-zero: never touched", "paged out",
-	"not read in from the file that it maps", "not mapped", "mapped, but its page is not in the dump",
-	"not known: a page table is not in the dump", "not a canonical address"}
+var pageStates = [...]struct{ key, text string }{
+	{"valid", "valid"}, {"transition", "in transition"}, {"prototype", "shared"},
+	{"demand_zero", "demand-zero: never touched"}, {"reserved", "reserved, not committed"}, {"paged_out", "paged out"},
+	{"mapped_file", "not read in from the file that it maps"}, {"not_mapped", "not mapped"},
+	{"not_in_dump", "mapped, but its page is not in the dump"}, {"table_missing", "not known: a page table is not in the dump"},
+	{"non_canonical", "not a canonical address"},
+	{"unresolved", "no page table entry; whether the process mapped it is not known"},
+}
 
 // String describes the state in a few words.
 func (s PageState) String() string {
 	if int(s) < len(pageStates) {
-		return pageStates[s]
+		return pageStates[s].text
 	}
 	return fmt.Sprintf("page state %d", uint8(s))
 }
 
-// PageError is the cause in a dump.MemoryError of a full dump's memory: why a
-// virtual address has no bytes.
-type PageError struct {
-	State PageState
-	Entry uint64 // the page table entry that decided, 0 when none was read
-	Level int    // of its table: 1 the last one, 0 when none was read
+// Key is the state in one word, such as "demand_zero".
+func (s PageState) Key() string {
+	if int(s) < len(pageStates) {
+		return pageStates[s].key
+	}
+	return ""
 }
 
-// Error describes the state and the entry.
+// Readable reports whether a page in this state has bytes in memory.
+func (s PageState) Readable() bool { return s < PageDemandZero }
+
+// PageError is the cause in a dump.MemoryError of a full dump's memory: why a
+// virtual address has no bytes.
+type PageError struct{ Page }
+
+// Error describes the state and the entry, and where the bytes are instead.
 func (e *PageError) Error() string {
-	if e.Level == 0 || e.Entry == 0 {
-		return e.State.String()
+	text := e.Describe()
+	if file := e.File(); file != "" {
+		text += ": " + file
 	}
-	return fmt.Sprintf("%s (level %d entry %#x)", e.State, e.Level, e.Entry)
+	return text
 }
 
 // translation is the answer of a walk: the physical address of the first byte
@@ -64,9 +80,12 @@ type translation struct {
 	entry uint64
 	page  uint64 // physical address of the 4 KiB page
 	table uint64 // physical address of the last-level table, 0 when a large page was met
+	ask   bool   // the page tables leave it to the VADs
+	soft  bool   // entry has the form of software, so that a page file's place can be read from it
+	vad   *vad   // that decided, nil none
 }
 
-func (t *translation) readable() bool { return t.state < PageDemandZero }
+func (t *translation) readable() bool { return t.state.Readable() }
 
 // walker translates by the page tables of one mode of one processor.
 type pageWalker interface {
@@ -76,6 +95,8 @@ type pageWalker interface {
 	leaf(s *AddressSpace, table, va uint64) translation
 	// name names the mode.
 	name() string
+	// software is the form of entries that are not valid.
+	software() *pteForm
 }
 
 // AddressSpace is the virtual memory of one process, kernel half included, read
@@ -84,6 +105,7 @@ type pageWalker interface {
 type AddressSpace struct {
 	phys   *PhysicalMemory
 	walker pageWalker
+	form   *pteForm
 	root   uint64 // physical address of the top table
 	// system translates prototype PTEs, which are kernel memory, and on ARM64
 	// the kernel half; nil for the system's own space.
@@ -95,6 +117,8 @@ type AddressSpace struct {
 	last   cachedTable   // the one that entries are being read from
 	buf    [8]byte       // keeps reads of entries from allocating
 	depth  int           // of prototype PTEs being followed
+
+	vads atomic.Pointer[vadTree] // of the process, nil when nobody asked for the space as one's
 }
 
 var _ dump.Memory = (*AddressSpace)(nil)
@@ -118,7 +142,7 @@ type cachedTable struct {
 }
 
 func newAddressSpace(phys *PhysicalMemory, w pageWalker, root uint64, system *AddressSpace) *AddressSpace {
-	return &AddressSpace{phys: phys, walker: w, root: root, system: system}
+	return &AddressSpace{phys: phys, walker: w, form: w.software(), root: root, system: system}
 }
 
 // Root returns the physical address of the top page table.
@@ -133,7 +157,7 @@ func (s *AddressSpace) ReadAt(p []byte, va uint64) (int, error) {
 	for done < len(p) {
 		at := va + uint64(done)
 		if at < va {
-			return done, &dump.MemoryError{VA: at, Size: len(p) - done, Err: &PageError{State: PageNonCanonical}}
+			return done, &dump.MemoryError{VA: at, Size: len(p) - done, Err: &PageError{Page{State: PageNonCanonical}}}
 		}
 		off, perr := s.page(at)
 		if perr != nil {
@@ -144,7 +168,7 @@ func (s *AddressSpace) ReadAt(p []byte, va uint64) (int, error) {
 		if err != nil {
 			err.Size = len(p) - done
 			if err.Err == nil {
-				err.Err = &PageError{State: PageNotInDump}
+				err.Err = &PageError{Page{State: PageNotInDump}}
 			}
 			return done, err
 		}
@@ -154,6 +178,34 @@ func (s *AddressSpace) ReadAt(p []byte, va uint64) (int, error) {
 
 // page returns the file offset of the page that holds va.
 func (s *AddressSpace) page(va uint64) (int64, *PageError) {
+	off, t, ok := s.cached(va)
+	if ok {
+		return off, nil
+	}
+	if t.ask {
+		t = s.byVAD(va, t)
+	}
+	if !t.readable() {
+		return 0, &PageError{s.describe(va, &t)}
+	}
+	if off, ok = s.phys.pages.locate(t.page >> pageShift); !ok {
+		t.state = PageNotInDump
+		return 0, &PageError{s.describe(va, &t)}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*s.slot(va >> pageShift) = cachedPage{va>>pageShift + 1, off}
+	return off, nil
+}
+
+// slot returns where the file offset of a page is kept. The caller holds the lock.
+func (s *AddressSpace) slot(number uint64) *cachedPage {
+	return &s.cache[number%uint64(len(s.cache))]
+}
+
+// cached returns the file offset of a page that was met before, else what the page
+// tables say of it.
+func (s *AddressSpace) cached(va uint64) (off int64, t translation, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cache == nil {
@@ -163,21 +215,10 @@ func (s *AddressSpace) page(va uint64) (int64, *PageError) {
 		}
 		s.cache, s.tables = make([]cachedPage, n*cachedPages), make([]cachedTable, n*cachedTables)
 	}
-	number := va >> pageShift
-	slot := &s.cache[number%uint64(len(s.cache))]
-	if slot.key == number+1 {
-		return slot.off, nil
+	if slot := s.slot(va >> pageShift); slot.key == va>>pageShift+1 {
+		return slot.off, t, true
 	}
-	t := s.translate(va)
-	if !t.readable() {
-		return 0, &PageError{State: t.state, Entry: t.entry, Level: t.level}
-	}
-	off, ok := s.phys.pages.locate(t.page >> pageShift)
-	if !ok {
-		return 0, &PageError{State: PageNotInDump, Entry: t.entry, Level: t.level}
-	}
-	*slot = cachedPage{number + 1, off}
-	return off, nil
+	return 0, s.translate(va), false
 }
 
 // translate walks the tables, from the last one on when it is known already.
@@ -196,16 +237,11 @@ func (s *AddressSpace) translate(va uint64) translation {
 	return t
 }
 
-// Translate returns the physical address of va and the state of its page. The
-// address has a meaning only when the state is one that can be read.
+// Translate returns the physical address of va and the state of its page. There is
+// an address when the state is PageNotInDump or one that can be read.
 func (s *AddressSpace) Translate(va uint64) (pa uint64, state PageState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.walker.walk(s, va)
-	if !t.readable() {
-		return 0, t.state
-	}
-	return t.page | va&(pageSize-1), t.state
+	p := s.Page(va)
+	return p.Physical, p.State
 }
 
 // entry reads a page table entry of size bytes at a physical address. The caller

@@ -80,6 +80,8 @@ func amd64Machine(levels int) (m *handBuilt, root uint64, wants []want) {
 	}
 	m.setEntry(m.pte(root, va+0x10000), uint64(protos&0xffffffffffff)<<16^1<<45|1<<10) // masked
 	m.setEntry(m.pte(root, va+0x9000), 0xffffffff0000<<16|1<<10|4<<5)                  // only the VADs know
+	m.setEntry(m.pte(root, va+0x11000), uint64(0xffffffff0000)<<16^1<<45|1<<10|4<<5)   // the same, masked
+	m.setEntry(m.pte(root, va+0x12000), 0x10<<5|1<<4)                                  // committed no longer
 	m.setEntry(m.pte(root, va+0xa000), 0x8a7700000000<<16|1<<10|1<<4)                  // no such prototype PTE
 	m.setEntry(m.pte(root, va+0xc000), 4<<5|1<<45)                                     // protection alone: demand zero
 	m.setEntry(m.pte(root, va+0xd000), 0x7777<<32|2<<12|4<<5)                          // page file 2
@@ -104,9 +106,9 @@ func amd64Machine(levels int) (m *handBuilt, root uint64, wants []want) {
 		{va + 0x40000000 + 0x12345010, 0x33, PageValid},
 		{va + 0x1000, 0x44, PageTransition}, {va + 0x2000, 0x44, PageTransition}, {va + 0xb000, 0x44, PageTransition},
 		{va + 0x3000, 0x55, PagePrototype}, {va + 0x4000, 0x55, PagePrototype},
-		{va + 0x5000, 0, PageDemandZero}, {va + 0x6000, 0, PagePagedOut}, {va + 0x7000, 0, PageMappedFile}, {va + 0x8000, 0x55, PagePrototype},
+		{va + 0x5000, 0, PageReserved}, {va + 0x6000, 0, PagePagedOut}, {va + 0x7000, 0, PageMappedFile}, {va + 0x8000, 0x55, PagePrototype},
 		{va + 0x10000, 0x55, PagePrototype},
-		{va + 0x9000, 0, PageMappedFile}, {va + 0xa000, 0, PageTableMissing},
+		{va + 0x9000, 0, PageMappedFile}, {va + 0x11000, 0, PageMappedFile}, {va + 0xa000, 0, PageTableMissing}, {va + 0x12000, 0, PageReserved},
 		{va + 0xc000, 0, PageDemandZero}, {va + 0xd000, 0, PagePagedOut},
 		{va + 0xf000, 0, PageInvalid}, {va + 0x400000, 0, PageInvalid},
 		{va + 0x600000, 0, PageTableMissing}, {va + 0x800000, 0, PagePagedOut},
@@ -153,7 +155,7 @@ func TestNotInDump(t *testing.T) {
 	if pageStateOf(err) != PageNotInDump {
 		t.Errorf("%v", err)
 	}
-	if pa, state := s.Translate(va); pa != 0x7fff123 || state != PageValid {
+	if pa, state := s.Translate(va); pa != 0x7fff123 || state != PageNotInDump {
 		t.Errorf("%#x, %v", pa, state)
 	}
 }
@@ -238,8 +240,8 @@ func TestPagingARM64(t *testing.T) {
 	m.setEntry(l1, l2|3)
 	m.setEntry(l1+8, 0x80000000|1) // block of 1 GiB
 	m.setEntry(l2, l3|3)
-	m.setEntry(l2+8, 0x40000000|1)        // block of 2 MiB
-	m.setEntry(l2+16, l3|1<<11|1<<4|4<<5) // a table in transition, as on x64
+	m.setEntry(l2+8, 0x40000000|1)   // block of 2 MiB
+	m.setEntry(l2+16, l3|1<<11|4<<1) // a table in transition
 	m.setEntry(l3, data|0x0060000000000403)
 	m.setEntry(l3+8, data|1) // no form of a page
 	wants := []want{
@@ -261,6 +263,37 @@ func TestPagingARM64(t *testing.T) {
 	m.setEntry(root+0xf0*8, l1|3)
 	m.setEntry(root+0x1f0*8, 0)
 	checkPages(t, newAddressSpace(physOf(t, m), pagingARM64{short: true}, root, nil), wants[:4])
+}
+
+// TestSoftwareARM64: protection in bits 1 to 5, the paging file in bits 6 to 9, the
+// kinds as on x64; no bit is a mask, so that bit 45 of a transition entry belongs to
+// the frame's number.
+func TestSoftwareARM64(t *testing.T) {
+	m := newMachine()
+	root, l1, l2, l3, data := m.page(), m.page(), m.page(), m.page(), m.page()
+	m.pages[data>>12] = markedPage(0x11)
+	m.setEntry(root+0x1f0*8, l1|3)
+	m.setEntry(l1, l2|3)
+	m.setEntry(l2, l3|3)
+	const va, readWrite = 0xfffff80000000000, 4 << 1
+	for i, e := range []uint64{
+		data | 1<<11 | readWrite, 1<<45 | data | 1<<11 | readWrite, data | 0x403, readWrite, 0x10 << 1, 0x777<<32 | 3<<6 | readWrite,
+		(va&0xffffffffffff+6*8+0x100000)<<16 | 1<<10 | readWrite, 0xffffffff0000<<16 | 1<<10 | readWrite, (va&0xffffffffffff+0x5000)<<16 | 1<<10 | readWrite,
+	} {
+		m.setEntry(l3+8*uint64(i), e)
+	}
+	protos := m.page()
+	m.setEntry(l3+0x100*8, protos|0x403) // at va+0x100000
+	m.setEntry(protos+6*8, data|1<<11|readWrite)
+	s := newAddressSpace(physOf(t, m), pagingARM64{}, root, nil)
+	checkPages(t, s, []want{
+		{va, 0x11, PageTransition}, {va + 0x1000, 0, PageNotInDump}, {va + 0x2000, 0x11, PageValid}, {va + 0x3000, 0, PageDemandZero},
+		{va + 0x4000, 0, PageReserved}, {va + 0x5000, 0, PagePagedOut}, {va + 0x6000, 0x11, PagePrototype}, {va + 0x7000, 0, PageMappedFile},
+		{va + 0x8000, 0, PageTableMissing},
+	})
+	if p := s.Page(va + 0x5000); p.PageFile == nil || *p.PageFile != (PageFilePlace{3, 0x777000}) {
+		t.Errorf("%+v", p.PageFile)
+	}
 }
 
 // BenchmarkTranslate reads one word of each of 200,000 pages, most of which the

@@ -164,7 +164,7 @@ func (f *File) checkSymbols() {
 			return
 		}
 	}
-	rows := s.rows(f.offsets(), f.lists(), f.waits())
+	rows := s.rows(f.offsets(), f.lists(), f.waits(), f.vads())
 	rows.kd = *f.kd
 	from := s.blockFields()
 	for i, fd := range rows.blockFields() {

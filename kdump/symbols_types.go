@@ -8,6 +8,7 @@ type typeRows struct {
 	offsets offsetRow
 	lists   listRow
 	waits   waitRow
+	vads    vadRow
 	kd      kdbg // its offsets alone
 	sizes   map[string]int
 }
@@ -18,7 +19,7 @@ type typeField struct {
 	at               *int
 }
 
-// fields are those that the three tables have.
+// fields are those that the tables have.
 func (t *typeRows) fields() []typeField {
 	o, l, w := &t.offsets, &t.lists, &t.waits
 	return []typeField{
@@ -38,6 +39,8 @@ func (t *typeRows) fields() []typeField {
 		{"_ETHREAD", "AlpcWaitSemaphore|KeyedWaitSemaphore", &w.alpcWait}, {"_ETHREAD", "IrpList", &w.irps}, {"_EPROCESS", "ObjectTable", &w.handles},
 		{"_KALPC_MESSAGE", "WaitingThread", &w.waitingThread}, {"_KALPC_MESSAGE", "OwnerPort", &w.ownerPort},
 		{"_KALPC_MESSAGE", "ServerThread", &w.serverThread}, {"_KALPC_MESSAGE", "PortMessage", &w.message},
+
+		{"_EPROCESS", "VadRoot", &t.vads.root},
 	}
 }
 
@@ -81,8 +84,8 @@ func fieldOf(src Symbols, fd typeField, last int) int {
 }
 
 // rows returns the tables' rows with what types say instead.
-func (s *kernelSymbols) rows(o *offsetRow, l *listRow, w *waitRow) *typeRows {
-	out := &typeRows{offsets: *o, lists: *l, waits: *w}
+func (s *kernelSymbols) rows(o *offsetRow, l *listRow, w *waitRow, v *vadRow) *typeRows {
+	out := &typeRows{offsets: *o, lists: *l, waits: *w, vads: *v}
 	from := s.fields()
 	for i, fd := range out.fields() {
 		if s.known[fd.structure] {

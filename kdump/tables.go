@@ -80,6 +80,13 @@ type waitRow struct {
 	waitingThread, ownerPort, serverThread, message int // KALPC_MESSAGE
 }
 
+// vadRow holds where the tree of a process's address descriptors begins, and
+// which of vadForms they have. See nt_vads.tsv.
+type vadRow struct {
+	kernelKey
+	root, form int // EPROCESS.VadRoot
+}
+
 // fits reports whether a row is of the dump's kernel.
 func (k *kernelKey) fits(f *File) bool {
 	if f.kd == nil {
@@ -127,4 +134,17 @@ func (f *File) waits() *waitRow {
 		}
 	}
 	return &waitRow{}
+}
+
+// vads returns the row for the dump's kernel, or an empty one.
+func (f *File) vads() *vadRow {
+	if f.rows != nil {
+		return &f.rows.vads
+	}
+	for i := range vadRows {
+		if vadRows[i].fits(f) {
+			return &vadRows[i]
+		}
+	}
+	return &vadRow{}
 }

@@ -19,6 +19,8 @@ type View struct {
 	threads     []dump.Thread
 	handlesOnce sync.Once
 	handles     []dump.Handle
+	vadsOnce    sync.Once
+	vads        []dump.Region
 }
 
 var _ dump.Source = (*View)(nil)
@@ -27,7 +29,7 @@ var _ dump.Source = (*View)(nil)
 func (f *File) View(p *dump.Process) *View {
 	v := &View{File: f, process: *p}
 	if f.full != nil {
-		v.space = f.space(p.DirBase)
+		v.space = f.processSpace(p)
 	}
 	return v
 }

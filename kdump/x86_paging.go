@@ -11,6 +11,19 @@ func (p pagingX86) name() string {
 	return "x86"
 }
 
+// Where paging files are numbered is not known.
+var (
+	pteFormX86 = pteForm{ptr: 4, protect: 5, offset: 12}
+	pteFormPAE = pteForm{ptr: 4, swizzle: true, protect: 5, offset: 32}
+)
+
+func (p pagingX86) software() *pteForm {
+	if p.pae {
+		return &pteFormPAE
+	}
+	return &pteFormX86
+}
+
 func (p pagingX86) walk(s *AddressSpace, va uint64) translation {
 	if va>>32 != 0 {
 		return translation{state: PageNonCanonical}
@@ -113,15 +126,17 @@ func software32(e uint64) translation {
 	case e&pteValid != 0:
 		t.page = e & frame
 	case e == 0:
-		t.state = PageInvalid
+		t.state, t.ask = PageInvalid, true
 	case e&ptePrototype != 0:
 		t.state = PageMappedFile
 	case e&pteTransition != 0:
 		t.state, t.page = PageTransition, e&frame
-	case e>>12 == 0:
-		t.state = PageDemandZero
+	case e>>12 != 0:
+		t.state, t.soft = PagePagedOut, true
+	case e>>5&0x1f == protectDecommit:
+		t.state = PageReserved
 	default:
-		t.state = PagePagedOut
+		t.state = PageDemandZero
 	}
 	return t
 }

@@ -1,0 +1,125 @@
+package kdump
+
+import (
+	"dumptriage/dump"
+)
+
+// byVAD decides what a page is that the page tables leave to the descriptors of
+// its process: they have no entry for it, or one that says so.
+func (s *AddressSpace) byVAD(va uint64, t translation) translation {
+	t.ask = false
+	tree := s.vads.Load()
+	if tree == nil || kernelAddress(s.form.ptr, va) {
+		return t
+	}
+	v, known := tree.find(va >> pageShift)
+	switch {
+	case v == nil && known:
+		t.state = PageInvalid
+		return t
+	case v == nil:
+		if t.state == PageInvalid {
+			t.state = PageUnresolved
+		}
+		return t
+	}
+	t.vad = v
+	switch {
+	case v.private && (v.kind == vadNormal || v.kind == vadWriteWatch):
+		t.state = PageReserved
+		if v.committed { // all of it was, and pages that no longer are have an entry
+			t.state = PageDemandZero
+		}
+	case v.private || v.subsection == 0:
+		t.state = PageUnresolved
+	default:
+		return s.bySection(va, tree, v, t)
+	}
+	return t
+}
+
+// bySection finds a page of a view through the prototype PTEs of its section.
+func (s *AddressSpace) bySection(va uint64, tree *vadTree, v *vad, t translation) translation {
+	at, state := tree.prototypePTE(v, va>>pageShift)
+	if at == 0 {
+		t.state = state
+		return t
+	}
+	s.mu.Lock()
+	e := s.readPrototype(at)
+	if e == nil {
+		t.state = PageTableMissing
+	} else {
+		r := s.software64(*e, true)
+		r.level, r.vad = t.level, v
+		if t = r; t.readable() {
+			t.state = PagePrototype
+		}
+	}
+	s.mu.Unlock()
+	return t
+}
+
+// maxSubsections bounds the chain of a section: a file of 2 TB mapped in pieces of
+// 512 MB.
+const maxSubsections = 1 << 12
+
+// prototypePTE returns the address of the prototype PTE of a page of a view, or
+// what the page is without one.
+func (t *vadTree) prototypePTE(v *vad, page uint64) (at uint64, state PageState) {
+	const size = 8 // of a prototype PTE
+	if t.f.hdr.ptr == 4 && !t.f.hdr.paeEnabled {
+		return 0, PageMappedFile // they have four bytes, and are not followed
+	}
+	n := page - v.first
+	if at := v.firstPTE + n*size; v.firstPTE != 0 && at >= v.firstPTE && at <= v.lastPTE {
+		return at, PageValid
+	}
+	fm, sub := t.form, v.subsection
+	for range maxSubsections {
+		r := t.record(sub, fm.ptes+4)
+		if r == nil || !t.f.spend(1) {
+			return 0, PageUnresolved
+		}
+		base := t.f.kernelPointer(r, fm.base)
+		ptes, _ := r.uint(fm.ptes, 4)
+		if sub == v.subsection && base != 0 && v.firstPTE > base { // the view begins within it
+			n += (v.firstPTE - base) / size
+		}
+		switch {
+		case n < ptes && base == 0:
+			return 0, PageMappedFile // nobody used this part of the file yet
+		case n < ptes:
+			return base + n*size, PageValid
+		}
+		n -= ptes
+		if sub = t.f.kernelPointer(r, fm.next); sub == 0 {
+			return 0, PageUnresolved
+		}
+	}
+	return 0, PageUnresolved
+}
+
+// file returns the name of the file that a view is of, "" when it is of none.
+func (t *vadTree) file(v *vad) string {
+	if v.subsection == 0 {
+		return ""
+	}
+	arch := t.f.hdr.arch
+	area, err := dump.ReadPointer(t.mem, arch, v.subsection)
+	if err != nil || !kernelAddress(t.f.hdr.ptr, area) {
+		return ""
+	}
+	object, err := dump.ReadPointer(t.mem, arch, area+uint64(t.form.filePointer))
+	if err != nil {
+		return ""
+	}
+	object &^= uint64(t.form.fileMask)
+	if !t.f.full.listed.Load() { // the device's name takes the processes, which are being looked for
+		if !t.f.hasType(object, fileType) {
+			return ""
+		}
+		return t.f.unicodeAt(object, t.f.irpLayout().fileName)
+	}
+	return t.f.fileName(object)
+}
