@@ -172,6 +172,11 @@ type RegionJSON struct {
 	Protect        string `json:"protect,omitempty"`
 	Type           string `json:"type,omitempty"`
 	AllocationBase string `json:"allocation_base,omitempty"`
+
+	CommitPages *uint64 `json:"commit_pages,omitempty" jsonschema_description:"pages that the range charges to the commit limit"`
+	File        string  `json:"file,omitempty" jsonschema_description:"that the range maps"`
+	VAD         string  `json:"vad,omitempty" jsonschema_description:"address of the kernel's descriptor"`
+	Kind        string  `json:"kind,omitempty" jsonschema:"enum=physical,enum=awe,enum=write_watch,enum=large_pages,enum=rotate_physical,enum=large_section" jsonschema_description:"of memory that is not of the usual kind"`
 }
 
 // RangeJSON is a range of virtual memory that the dump holds.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"time"
@@ -51,6 +52,7 @@ type List struct {
 	Tree      bool // Processes is a ProcessTree
 	Bytes     *HexDump
 	Physical  bool // Ranges are of physical memory
+	OfProcess bool // Regions are those of Process in a dump of a whole system, and all that was asked for
 	Streams   []Stream
 	Symbols   []symbols.Need
 	Fetch     bool        // Symbols were to be fetched: it is done in part when some are missing
@@ -154,7 +156,9 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 			break
 		}
 		special["regions"] = func(s *stream) { s.regions(l.Regions, h) }
-		special["ranges"] = func(s *stream) { s.ranges(l.Ranges, h) }
+		if !l.OfProcess {
+			special["ranges"] = func(s *stream) { s.ranges(l.Ranges, h) }
+		}
 	case ListStreams:
 		d.Streams = streamsJSON(l.Streams)
 	case ListSymbols:
@@ -201,6 +205,12 @@ func (s *stream) regions(regions []dump.Region, h hexer) {
 			j := RegionJSON{Base: h.addr(r.Base), Size: r.Size, State: memoryState(r.State), Type: memoryType(r.Type), AllocationBase: h.known(r.AllocationBase)}
 			if r.Protect != 0 {
 				j.Protect = protection(r.Protect)
+			}
+			if v := r.VAD; v != nil {
+				j.File, j.VAD, j.Kind = cmp.Or(r.Image, r.File), h.addr(v.Address), v.Kind
+				if v.HasCommit {
+					j.CommitPages = &v.Commit
+				}
 			}
 			if !yield(j) {
 				return

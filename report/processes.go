@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -198,65 +197,4 @@ func shortTime(at time.Time) string {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339)
-}
-
-// HexDump is a piece of memory to show.
-type HexDump struct {
-	Address  uint64
-	Physical bool
-	Wanted   int    // bytes asked for
-	Data     []byte // those that could be read, from Address on
-	Reason   string // why the next one could not, "" when all could
-	Process  *dump.Process
-}
-
-// BytesJSON is a piece of memory.
-type BytesJSON struct {
-	Address  string `json:"address"`
-	Physical bool   `json:"physical" jsonschema_description:"the address is that of physical memory"`
-	Wanted   int    `json:"wanted" jsonschema_description:"bytes asked for"`
-	Read     int    `json:"read" jsonschema_description:"bytes from the address on that the dump holds"`
-	Data     string `json:"data" jsonschema_description:"hexadecimal, two digits a byte"`
-	Reason   string `json:"reason,omitempty" jsonschema_description:"why the next byte cannot be read"`
-}
-
-func bytesJSON(d *HexDump, h hexer) *BytesJSON {
-	if d == nil {
-		return nil
-	}
-	return &BytesJSON{Address: h.addr(d.Address), Physical: d.Physical, Wanted: d.Wanted, Read: len(d.Data), Data: hex.EncodeToString(d.Data), Reason: d.Reason}
-}
-
-// hexDump writes memory as the debugger's db does: sixteen bytes a line with a
-// dash in their middle, then their characters.
-func (t *text) hexDump(d *HexDump) {
-	const width = 16
-	for at := 0; at < len(d.Data); at += width {
-		row := d.Data[at:min(at+width, len(d.Data))]
-		digits := make([]byte, 0, 3*width)
-		chars := make([]byte, 0, width)
-		for i := range width {
-			sep := byte(' ')
-			if i == width/2 && i < len(row) {
-				sep = '-'
-			}
-			if i > 0 {
-				digits = append(digits, sep)
-			}
-			if i >= len(row) {
-				digits = append(digits, "  "...)
-				continue
-			}
-			digits = hex.AppendEncode(digits, row[i:i+1])
-			c := byte('.')
-			if row[i] >= 0x20 && row[i] < 0x7f {
-				c = row[i]
-			}
-			chars = append(chars, c)
-		}
-		t.line("", "%s  %s  %s", t.addr(d.Address+uint64(at)), digits, chars)
-	}
-	if d.Reason != "" {
-		t.line(sgrYellow, "%s  %s", t.addr(d.Address+uint64(len(d.Data))), clean(d.Reason))
-	}
 }

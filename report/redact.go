@@ -33,6 +33,7 @@ var policies = map[string]redact.Policy{
 
 	// Paths of the dumped machine, of those who built its programs too.
 	"dump.Module.Path":                redact.Path,
+	"dump.Region.Image":               redact.Path,
 	"dump.CodeView.PDB":               redact.Path,
 	"symbols.Name.File":               redact.Path,
 	"symbols.Inline.File":             redact.Path,
@@ -51,6 +52,9 @@ var policies = map[string]redact.Policy{
 	"dump.WaitObject.Name":            redact.Object,
 	"dump.PendingIRP.Device":          redact.Object,
 	"dump.PendingIRP.File":            redact.Object,
+	"dump.Region.File":                redact.Object,
+	"report.HexDump.File":             redact.Object,
+	"report.MemoryPage.File":          redact.Object,
 	"dump.ALPCMessage.Port":           redact.Object,
 	"report.ProcessEntry.Environment": redact.Variable,
 	"triage.Crash.Assertion":          redact.Secret,
@@ -100,6 +104,9 @@ var policies = map[string]redact.Policy{
 	"dump.ProcessorStack.Kind":           redact.Keep,
 	"dump.ThreadRef.Process":             redact.Keep,
 	"dump.Handle.Type":                   redact.Keep,
+	"dump.VAD.Kind":                      redact.Keep,
+	"report.MemoryPage.State":            redact.Keep,
+	"report.MemoryPage.Words":            redact.Keep,
 	"dump.Error.Stream":                  redact.Keep,
 	"triage.Emulation.Module":            redact.Keep,
 	"triage.Instruction.Text":            redact.Keep,

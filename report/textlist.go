@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -37,7 +38,12 @@ func ListText(w io.Writer, l *List, opt Options) error {
 			t.hexDump(l.Bytes)
 			break
 		}
-		t.memory(l.Regions, l.Ranges)
+		t.regions(l.Regions)
+		if l.OfProcess {
+			t.processRegions(l)
+			break
+		}
+		t.ranges(l.Ranges)
 	case ListStreams:
 		t.streams(l.Streams)
 	case ListSymbols:
@@ -219,20 +225,43 @@ func (t *text) handles(handles []dump.Handle) {
 	t.line("", "%s", plural(len(handles), "handle"))
 }
 
-func (t *text) memory(regions []dump.Region, ranges []dump.Range) {
-	if len(regions) > 0 {
-		t.table([]string{"base", "size", "state", "type", "protection"}, func(add func(...string)) {
-			for i := range regions {
-				r := &regions[i]
-				protect := ""
-				if r.Protect != 0 {
-					protect = protection(r.Protect)
-				}
-				add(t.addr(r.Base), fmt.Sprintf("%x", r.Size), memoryState(r.State), memoryType(r.Type), protect)
-			}
-		})
-		t.line("", "")
+func (t *text) regions(regions []dump.Region) {
+	if len(regions) == 0 {
+		return
 	}
+	t.table([]string{"base", "size", "state", "type", "protection", "commit", "kind", "file"}, func(add func(...string)) {
+		for i := range regions {
+			r := &regions[i]
+			protect, commit, kind := "", "", ""
+			if r.Protect != 0 {
+				protect = protection(r.Protect)
+			}
+			if v := r.VAD; v != nil {
+				kind = v.Kind
+				if v.HasCommit {
+					commit = fmt.Sprintf("%x", v.Commit)
+				}
+			}
+			add(t.addr(r.Base), fmt.Sprintf("%x", r.Size), memoryState(r.State), memoryType(r.Type), protect, commit, kind, clean(cmp.Or(r.Image, r.File)))
+		}
+	})
+	t.line("", "")
+}
+
+// processRegions sums up what a process has mapped. Pages that a view of a section
+// shares are charged to the section.
+func (t *text) processRegions(l *List) {
+	var pages, size uint64
+	for i := range l.Regions {
+		size += l.Regions[i].Size
+		if v := l.Regions[i].VAD; v != nil && v.HasCommit {
+			pages += v.Commit
+		}
+	}
+	t.line("", "%s of %s (%#x), %d bytes, of which %s committed", plural(len(l.Regions), "range"), clean(l.Process.Name), l.Process.PID, size, plural(int(pages), "page"))
+}
+
+func (t *text) ranges(ranges []dump.Range) {
 	var total uint64
 	t.table([]string{"in the dump", "size", "file offset"}, func(add func(...string)) {
 		for _, r := range ranges {

@@ -57,7 +57,7 @@ func writePrivate(t *testing.T) *privateFiles {
 	}
 	f.kernel = write("machine.dmp", machine.Build(*machine.Variants()[0]).Dump(machine.Kind(1)))
 	// What the machine's builder made up: a command line, objects, folders, threads.
-	for _, text := range []string{"third quarter", "--interactive", "ReportTurn", "AcmePort", `Files\Acme`} {
+	for _, text := range []string{"third quarter", "--interactive", "ReportTurn", "AcmePort", `Files\Acme`, "settings.dat"} {
 		s["machine "+text] = text
 	}
 	f.db = filepath.Join(dir, "buckets.db")
@@ -95,7 +95,8 @@ func (f *privateFiles) leakCases() map[string][][]string {
 		"streams":   all("streams"),
 		"cpus":      all("cpus"),
 		"memory": append(all("memory"), []string{"memory", f.wild, "--va", "1d2f6a40700"}, []string{"memory", f.wild, "--va", "1d2f6a42000"},
-			[]string{"memory", f.thrown, "--va", "1d2f6a40500"}),
+			[]string{"memory", f.thrown, "--va", "1d2f6a40500"}, []string{"memory", f.kernel, "--process", "report.exe"},
+			[]string{"memory", f.kernel, "--process", "acmesvc.exe"}, []string{"memory", f.kernel, "--process", "report.exe", "--va", "1d5a2d42000"}),
 		"scrub": {{"scrub", f.thrown, filepath.Join(f.dir, "small.dmp"), "--force", "--images", f.images}, {"scrub", f.kernel, filepath.Join(f.dir, "small.dmp"), "--force"}},
 		"symbols": append([][]string{{"symbols", "list", f.wild, "--images", f.images, "--symbols", f.images}, {"symbols", "list", f.wild, "--manifest"},
 			{"symbols", "types", f.wild, "nothing"}}, []string{"symbols", "list", f.kernel}),

@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Dir:           filepath.Join("testdata", "script"),
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": checkStatus, "cut": cutFile, "gzip": gzipFile, "zip": zipFiles, "grow": growFile, "machine": machineDump,
+			"status": checkStatus, "cut": cutFile, "spoil": spoilFile, "gzip": gzipFile, "zip": zipFiles, "grow": growFile, "machine": machineDump,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", fixtures)
@@ -101,6 +101,19 @@ func machineDump(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	ts.Fatalf("no machine is called %q", args[0])
+}
+
+// spoilFile copies a file with eight bytes of it zero: spoil FROM TO OFFSET
+func spoilFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: spoil from to offset")
+	}
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	at, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	clear(b[at : at+8])
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o666))
 }
 
 // cutFile copies the first bytes of a file: cut FROM TO BYTES
