@@ -163,7 +163,7 @@ func TestRedactTestSees(t *testing.T) {
 	f := writePrivate(t)
 	var all bytes.Buffer
 	for _, args := range [][]string{{"triage", f.thrown, "--images", f.images}, {"triage", f.wild, "--images", f.images}, {"info", f.wild}, {"modules", f.wild}, {"handles", f.wild}, {"threads", f.wild},
-		{"processes", f.kernel}, {"stacks", f.kernel}, {"memory", f.wild, "--va", "1d2f6a40700"}, {"symbols", "list", f.wild, "--images", f.images}} {
+		{"processes", f.kernel}, {"stacks", f.kernel}, {"memory", f.wild, "--va", "1d2f6a40700"}, {"memory", f.kernel, "--process", "report.exe"}, {"symbols", "list", f.wild, "--images", f.images}} {
 		run(args, &all, &all)
 	}
 	for what, secret := range f.secrets {
