@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"dump":                   {},
 	"internal/cursor":        {"dump"},
 	"internal/threadcontext": {"dump", "internal/cursor"},
+	"internal/chunk":         {"internal/cursor"},
 	"internal/cab":           {"dump", "internal/cursor"},
 	"internal/textfile":      {},
 	"internal/input":         {"dump", "internal/cursor", "internal/cab"},
@@ -34,7 +35,8 @@ var allowed = map[string][]string{
 	"symbols/dwarf":          {"dump", "internal/cursor"},
 	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/dwarf", "symbols/undname", "pdata", "internal/cursor", "internal/input"},
 	"symbols/server":         {"dump"},
-	"managed/metadata":       {"dump", "pdata", "internal/cursor"},
+	"managed/metadata":       {"dump", "pdata", "internal/cursor", "internal/chunk"},
+	"managed/r2r":            {"dump", "pdata", "managed/metadata", "internal/cursor", "internal/chunk"},
 	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
 	// What an incident means. Each reads an Incident and nothing below the
 	// vocabulary; verdict puts their answers together.

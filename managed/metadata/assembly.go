@@ -44,17 +44,22 @@ func (m *Metadata) assembly(version [4]uint32, name, culture uint32) (a Assembly
 func (m *Metadata) AssemblyRefs() ([]Assembly, error) {
 	var refs []Assembly
 	for rid := uint32(1); rid <= min(m.tables[tAssemblyRef].rows, maxRefs); rid++ {
-		r, err := m.row(tAssemblyRef, rid)
-		if err != nil {
-			return refs, err
-		}
-		a, err := m.assembly([4]uint32(r[0:4]), r[6], r[7])
+		a, err := m.AssemblyRef(rid)
 		if err != nil {
 			return refs, err
 		}
 		refs = append(refs, a)
 	}
 	return refs, nil
+}
+
+// AssemblyRef returns one row, counted from 1.
+func (m *Metadata) AssemblyRef(rid uint32) (Assembly, error) {
+	r, err := m.row(tAssemblyRef, rid)
+	if err != nil {
+		return Assembly{}, err
+	}
+	return m.assembly([4]uint32(r[0:4]), r[6], r[7])
 }
 
 // Module returns the module's file name, as the compiler knew it.

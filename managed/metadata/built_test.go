@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dumptriage/dump"
+	"dumptriage/internal/chunk"
 )
 
 // written is metadata put together by hand from II.24.2: rows are given byte by byte.
@@ -199,7 +200,7 @@ func TestPdb(t *testing.T) {
 	pdb := append(make([]byte, 24), 0x40, 0, 0, 0, 0, 0, 0, 0)
 	pdb = append(pdb, le(4, 0x10000)...)
 	var rows [numTables]uint32
-	m := &Metadata{r: bytes.NewReader(pdb), size: int64(len(pdb))}
+	m := &Metadata{in: chunk.New(bytes.NewReader(pdb), int64(len(pdb)))}
 	external, err := m.readPdb(span{0, int64(len(pdb))})
 	if err != nil || external[tMethodDef] != 0x10000 {
 		t.Fatal(external, err)

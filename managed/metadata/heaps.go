@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dumptriage/dump"
+	"dumptriage/internal/chunk"
 	"dumptriage/internal/cursor"
 )
 
@@ -27,8 +28,8 @@ func (m *Metadata) text(off uint32) (string, error) {
 	var b []byte
 	at := m.strings.off + int64(off)
 	for left > 0 && len(b) < maxName {
-		step := min(left, 64, chunkSize-at%chunkSize)
-		part, err := m.upTo(at, step, "#Strings")
+		step := min(left, 64, chunk.Size-at%chunk.Size)
+		part, err := m.in.UpTo(at, step, "#Strings")
 		if name, _, ended := bytes.Cut(part, []byte{0}); ended {
 			return valid(append(b, name...)), nil
 		}
@@ -57,7 +58,7 @@ func (m *Metadata) blob(off uint32) *cursor.Cursor {
 		return c
 	}
 	at := m.blobs.off + int64(off)
-	first, err := m.upTo(at, min(left, 4), "#Blob")
+	first, err := m.in.UpTo(at, min(left, 4), "#Blob")
 	if len(first) == 0 {
 		return failed(err)
 	}
@@ -69,7 +70,7 @@ func (m *Metadata) blob(off uint32) *cursor.Cursor {
 	if head.Err() != nil {
 		return head
 	}
-	return m.at(at+int64(head.Offset()), size, "#Blob").Sub(int(size))
+	return m.in.At(at+int64(head.Offset()), size, "#Blob")
 }
 
 // failed is a cursor that has nothing but an error.
@@ -111,7 +112,7 @@ func (m *Metadata) guid(n uint32) (g GUID, err error) {
 	if n == 0 || int64(n)*16 > m.guids.size {
 		return g, outside("#GUID", -1, "has no entry %d in its %#x bytes", n, m.guids.size)
 	}
-	c := m.at(m.guids.off+int64(n-1)*16, 16, "#GUID")
+	c := m.in.At(m.guids.off+int64(n-1)*16, 16, "#GUID")
 	copy(g[:], c.Bytes(16))
 	return g, c.Err()
 }

@@ -34,13 +34,17 @@ func ReadCLRHeader(im *pdata.Image) (h CLRHeader, err error) {
 	if rva == 0 {
 		return h, dump.Errorf(dump.UnsupportedFormat, corStream, "image has no CLR header: it is not a .NET assembly")
 	}
+	return readCLRHeader(im, Directory{rva, size})
+}
+
+func readCLRHeader(im *pdata.Image, at Directory) (h CLRHeader, err error) {
 	b := make([]byte, corSize)
-	if _, err := im.ReadRVA(b, rva); err != nil {
+	if _, err := im.ReadRVA(b, at.RVA); err != nil {
 		return h, err
 	}
 	c := cursor.New(b, corStream, -1)
-	if cb := c.U32(); cb < corSize || size < corSize {
-		c.Fail(dump.BadRecord, "header of %d bytes in a directory of %d", cb, size)
+	if cb := c.U32(); cb < corSize || at.Size < corSize {
+		c.Fail(dump.BadRecord, "header of %d bytes in a directory of %d", cb, at.Size)
 	}
 	h.RuntimeVersion = [2]uint16{c.U16(), c.U16()}
 	h.MetaData = Directory{c.U32(), c.U32()}
@@ -58,6 +62,19 @@ func FindInImage(im *pdata.Image) (*Metadata, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openHeader(im, h)
+}
+
+// FindAt is FindInImage for an assembly within a composite image: its CLR header is at d.
+func FindAt(im *pdata.Image, d Directory) (*Metadata, error) {
+	h, err := readCLRHeader(im, d)
+	if err != nil {
+		return nil, err
+	}
+	return openHeader(im, h)
+}
+
+func openHeader(im *pdata.Image, h CLRHeader) (*Metadata, error) {
 	if h.MetaData.RVA == 0 || h.MetaData.Size > maxMetadata {
 		return nil, dump.Errorf(dump.BadRecord, corStream, "metadata of %d bytes at RVA %#x", h.MetaData.Size, h.MetaData.RVA)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"dumptriage/dump"
+	"dumptriage/internal/chunk"
 	"dumptriage/internal/cursor"
 )
 
@@ -20,9 +21,7 @@ const (
 
 // Metadata is the metadata of one module. It is safe for concurrent use.
 type Metadata struct {
-	r     io.ReaderAt
-	size  int64
-	cache chunkCache
+	in    *chunk.Reader
 	tries atomic.Int32 // rows that were tried beside missing ones
 
 	version string
@@ -41,7 +40,7 @@ type span struct{ off, size int64 }
 // Open reads the header of metadata ("BSJB") of size bytes. Offsets in errors of the
 // Metadata count from the start of r. R is read later, and must stay open.
 func Open(r io.ReaderAt, size int64) (*Metadata, error) {
-	m := &Metadata{r: r, size: size}
+	m := &Metadata{in: chunk.New(r, size)}
 	streams, err := m.readRoot()
 	if err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func Open(r io.ReaderAt, size int64) (*Metadata, error) {
 // readRoot reads the metadata root (II.24.2.1) and its stream headers. Of two
 // streams with one name the first is taken: obfuscators add later ones.
 func (m *Metadata) readRoot() (map[string]span, error) {
-	b, missing := m.upTo(0, 20+maxVersion+1+maxStreams*(8+maxNameSize), rootStream)
+	b, missing := m.in.UpTo(0, 20+maxVersion+1+maxStreams*(8+maxNameSize), rootStream)
 	c := cursor.New(b, rootStream, 0)
 	if sig := c.U32(); c.Err() != nil {
 		return nil, missing
@@ -133,7 +132,7 @@ func streamName(c *cursor.Cursor) string {
 // readPdb reads the counts of rows in the module that a Portable PDB is of: they
 // decide how wide its indexes are.
 func (m *Metadata) readPdb(s span) (rows [numTables]uint32, err error) {
-	b, missing := m.upTo(s.off, min(s.size, 32+4*numTables), "#Pdb")
+	b, missing := m.in.UpTo(s.off, min(s.size, 32+4*numTables), "#Pdb")
 	c := cursor.New(b, "#Pdb", s.off)
 	c.Skip(20 + 4) // id, entry point
 	readCounts(c, c.U64(), &rows)

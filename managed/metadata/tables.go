@@ -30,7 +30,7 @@ type row [maxColumns]uint32
 // readTables reads the header of the table stream (II.24.2.6) and lays out the
 // tables. Wide makes all indexes four bytes, as in deltas of edit-and-continue.
 func (m *Metadata) readTables(s span, wide bool, external [numTables]uint32) error {
-	b, missing := m.upTo(s.off, min(s.size, 24+4*numTables+4), tableStream)
+	b, missing := m.in.UpTo(s.off, min(s.size, 24+4*numTables+4), tableStream)
 	c := cursor.New(b, tableStream, s.off)
 	c.Skip(6) // reserved, version
 	heaps := c.U8()
@@ -113,7 +113,7 @@ func (m *Metadata) row(t table, rid uint32) (r row, err error) {
 	if err != nil {
 		return r, err
 	}
-	c := m.at(off, int64(m.tables[t].size), schema[t].name)
+	c := m.in.At(off, int64(m.tables[t].size), schema[t].name)
 	for i, col := range schema[t].columns {
 		r[i] = m.read(c, col)
 	}
@@ -128,7 +128,7 @@ func (m *Metadata) cell(t table, rid uint32, col int) (uint32, error) {
 		return 0, err
 	}
 	kind := schema[t].columns[col]
-	c := m.at(off+int64(m.tables[t].columns[col]), int64(m.widths[kind]), schema[t].name)
+	c := m.in.At(off+int64(m.tables[t].columns[col]), int64(m.widths[kind]), schema[t].name)
 	v := m.read(c, kind)
 	return v, c.Err()
 }
@@ -179,7 +179,7 @@ func (m *Metadata) lastNotAbove(t table, col int, v uint32) (uint32, error) {
 // there returns how many rows of a table lie within the metadata's size.
 func (m *Metadata) there(t table) uint32 {
 	info := &m.tables[t]
-	return uint32(max(0, min(int64(info.rows), (m.size-info.off)/max(1, int64(info.size)))))
+	return uint32(max(0, min(int64(info.rows), (m.in.Size()-info.off)/max(1, int64(info.size)))))
 }
 
 // besides returns a row near mid, between below and above, that can be read, or the

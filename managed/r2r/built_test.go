@@ -1,0 +1,433 @@
+package r2r
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"dumptriage/dump"
+	"dumptriage/pdata"
+)
+
+// written is a ReadyToRun image put together by hand from the public format: one section
+// that lies in the file as in memory.
+type written struct {
+	machine uint16
+	major   uint16
+	body    []byte // at RVA base
+	core    [][3]uint32
+	header  uint32 // RVA of the ReadyToRun header; 0: the CLR header has none
+}
+
+const base = 0x1000
+
+func newImage() *written {
+	return &written{machine: 0x8664, major: 16, body: make([]byte, 0x200)} // room for the CLR header and code
+}
+
+func le(size int, v ...uint32) (b []byte) {
+	for _, n := range v {
+		b = append(b, binary.LittleEndian.AppendUint32(nil, n)[:size]...)
+	}
+	return b
+}
+
+// put adds bytes and returns their RVA.
+func (w *written) put(b []byte) uint32 {
+	w.body = append(w.body, make([]byte, -len(w.body)&3)...)
+	rva := base + uint32(len(w.body))
+	w.body = append(w.body, b...)
+	return rva
+}
+
+// section adds a section of the image.
+func (w *written) section(kind uint32, b []byte) {
+	w.core = append(w.core, [3]uint32{kind, w.put(b), uint32(len(b))})
+}
+
+// coreHeader writes a READYTORUN_CORE_HEADER.
+func coreHeader(flags uint32, sections [][3]uint32) []byte {
+	b := le(4, flags, uint32(len(sections)))
+	for _, s := range sections {
+		b = append(b, le(4, s[:]...)...)
+	}
+	return b
+}
+
+func (w *written) bytes() []byte {
+	head := append(le(4, 0x00525452), le(2, uint32(w.major), 3)...)
+	w.header = w.put(append(head, coreHeader(1, w.core)...))
+	cor := make([]byte, 72)
+	copy(cor, le(4, 72))
+	copy(cor[64:], le(4, w.header, 0x100))
+	copy(w.body, cor)
+
+	const nt, fileBase = 0x80, 0x400
+	out := make([]byte, fileBase)
+	copy(out, "MZ")
+	copy(out[0x3c:], le(4, nt))
+	copy(out[nt:], "PE\x00\x00")
+	copy(out[nt+4:], le(2, uint32(w.machine), 1))
+	copy(out[nt+20:], le(2, 240))
+	opt := out[nt+24:]
+	copy(opt, le(2, 0x20b))
+	copy(opt[24:], le(4, 0x80000000, 1, 0x1000, 0x200))
+	size := uint32(len(w.body)+0xfff) &^ 0xfff
+	copy(opt[56:], le(4, base+size, fileBase))
+	copy(opt[108:], le(4, 16))
+	copy(opt[112+14*8:], le(4, base, 72))
+	copy(opt[240+8:], le(4, size, base, uint32(len(w.body)), fileBase))
+	copy(opt[240+36:], le(4, 0x60000020))
+	return append(out, w.body...)
+}
+
+func (w *written) open(t testing.TB) (*Image, error) {
+	t.Helper()
+	b := w.bytes()
+	im, err := pdata.OpenFile(bytes.NewReader(b), int64(len(b)), "r2r.dll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Open(im)
+}
+
+// native writes an integer of the native format in its shortest form.
+func packed(v uint32) []byte {
+	switch {
+	case v < 1<<7:
+		return le(1, v<<1)
+	case v < 1<<14:
+		return le(2, v<<2|1)
+	case v < 1<<21:
+		return le(3, v<<3|3)
+	case v < 1<<28:
+		return le(4, v<<4|7)
+	}
+	return append([]byte{0x0f}, le(4, v)...)
+}
+
+// block writes a block of a sparse array: from 16 elements down, a node tells of its two
+// halves. The lower follows it, the upper is at an offset from it.
+func block(e [][]byte) []byte {
+	if len(e) == 1 {
+		return e[0]
+	}
+	lower, upper := e[:len(e)/2], e[len(e)/2:]
+	var low, high []byte
+	v := uint32(0)
+	if some(lower) {
+		low, v = block(lower), v|1
+	}
+	if some(upper) {
+		high, v = block(upper), v|2
+	}
+	node := packed(v)
+	for high != nil { // the offset counts the node itself
+		next := packed(v | uint32(len(node)+len(low))<<2)
+		if len(next) == len(node) {
+			node = next
+			break
+		}
+		node = make([]byte, len(next))
+	}
+	return bytes.Join([][]byte{node, low, high}, nil)
+}
+
+func some(e [][]byte) bool {
+	for _, b := range e {
+		if b != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// sparse writes a sparse array with cells of size bytes. A block with one element says
+// which, and no tree; an empty one is a node without halves that is no element's.
+func sparse(cells uint32, elements map[uint32][]byte, count uint32) []byte {
+	blocks := (count + 15) / 16
+	var index, data []byte
+	for b := range blocks {
+		var e [16][]byte
+		only, n := uint32(0), 0
+		for i := range uint32(16) {
+			if v, ok := elements[b*16+i]; ok {
+				e[i], only = v, i
+				n++
+			}
+		}
+		index = append(index, le(int(cells), blocks*cells+uint32(len(data)))...)
+		switch n {
+		case 0:
+			data = append(data, packed(16<<2)...) // no index below 16 is 16
+		case 1:
+			data = append(append(data, packed(only<<2)...), e[only]...)
+		default:
+			data = append(data, block(e[:])...)
+		}
+	}
+	kind := map[uint32]uint32{1: 0, 2: 1, 4: 2}[cells]
+	return bytes.Join([][]byte{packed(count<<2 | kind), index, data}, nil)
+}
+
+// hashed writes a hash table of two buckets with cells of 2 bytes: every entry is in the
+// second. The data lies behind the entries.
+func hashed(items ...[]byte) []byte {
+	const cells = 3 * 2
+	at := cells + 3*len(items) // an entry has a byte of hash and an offset of two
+	out := append([]byte{1<<2 | 1}, le(2, cells, cells, uint32(at))...)
+	var data []byte
+	for i, item := range items {
+		from := cells + 3*i + 1
+		out = append(out, byte(i)) // the hash
+		out = append(out, le(2, uint32(at+len(data)-from)<<2|1)...)
+		data = append(data, item...)
+	}
+	return append(out, data...)
+}
+
+// functions writes RUNTIME_FUNCTIONs of x64, each of 0x10 bytes.
+func functions(n int) (b []byte) {
+	for i := range uint32(n) {
+		b = append(b, le(4, base+0x80+i*0x10, base+0x80+i*0x10+0x0c, 0)...)
+	}
+	return b
+}
+
+// entryOf writes an entry point: without fixups, with some, and with some elsewhere.
+func plain(function uint32) []byte   { return packed(function << 1) }
+func fixups(function uint32) []byte  { return append(packed(function<<2|1), 0x55, 0x66) }
+func farther(function uint32) []byte { return append(packed(function<<2|3), packed(9)...) }
+
+// small has methods 1, 2, 17 and 40 at the functions 0, 2, 3 and 7; function 1 is a funclet
+// of method 1, 4 and 5 are instances, 6 is a funclet of 5's, 8 is 2's cold part.
+func small() *written {
+	w := newImage()
+	w.section(secCompiler, []byte("a compiler\x00"))
+	w.section(secFunctions, functions(9))
+	w.section(secMethodEntries, sparse(1, map[uint32][]byte{0: plain(0), 1: fixups(2), 16: farther(3), 39: plain(7)}, 48))
+	w.section(secInstanceEntries, hashed(
+		append([]byte{sigInstantiation, 5, 2, 0x08, 0x0e}, plain(4)...),                       // method 5 of <Int32, String>
+		append([]byte{sigOwnerType, 0x15, 0x12, 0x08, 1, etCanonZap, 0x81, 0}, fixups(5)...))) // method 256 of a type of <__Canon>
+	w.section(secHotCold, le(4, 8, 2))
+	return w
+}
+
+func TestLookup(t *testing.T) {
+	r, err := small().open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rva := func(function uint32) uint32 { return base + 0x80 + function*0x10 }
+	for _, tt := range []struct {
+		rva   uint32
+		token uint32 // 0: unknown
+		start uint32 // function where it is entered
+		inst  bool
+		cold  bool
+	}{
+		{rva(0), 0x06000001, 0, false, false}, {rva(0) + 0xb, 0x06000001, 0, false, false},
+		{rva(1), 0x06000001, 0, false, false}, // funclet
+		{rva(2), 0x06000002, 2, false, false}, {rva(3) + 5, 0x06000011, 3, false, false},
+		{rva(4), 0x06000005, 4, true, false}, {rva(5), 0x06000100, 5, true, false}, {rva(6), 0x06000100, 5, true, false},
+		{rva(7), 0x06000028, 7, false, false}, {rva(8), 0x06000002, 2, false, true},
+		{rva(0) - 1, 0, 0, false, false}, {rva(0) + 0xc, 0, 0, false, false}, {rva(8) + 0xc, 0, 0, false, false},
+		{0, 0, 0, false, false}, {0xffffffff, 0, 0, false, false},
+	} {
+		m, ok, err := r.Lookup(tt.rva)
+		want := Method{}
+		if tt.token != 0 {
+			begin := tt.rva &^ 0xf
+			want = Method{Token: tt.token, Instance: tt.inst, Start: rva(tt.start), Begin: begin, End: begin + 0xc, Cold: tt.cold}
+		}
+		if err != nil || ok != (tt.token != 0) || m != want {
+			t.Errorf("%#x: %+v, %v, %v; want %+v", tt.rva, m, ok, err, want)
+		}
+	}
+	if major, minor := r.Version(); major != 16 || minor != 3 || r.String() != "ReadyToRun 16.3" || r.Compiler() != "a compiler" {
+		t.Error(r, r.Compiler())
+	}
+	if name, ok := r.Owner(); ok {
+		t.Errorf("owner %q", name)
+	}
+	entries, err := r.Entries()
+	if err != nil || len(entries) != 6 || entries[5].Token != 0x06000028 || entries[5].Function != 7 {
+		t.Errorf("%+v, %v", entries, err)
+	}
+}
+
+// Every index of arrays with cells of each width is found, and no other.
+func TestArray(t *testing.T) {
+	for _, cells := range []uint32{1, 2, 4} {
+		elements := map[uint32][]byte{}
+		for i := range uint32(80) {
+			if i < 16 || i%3 == 0 && i < 60 || i == 63 { // full, sparse, one only, none
+				elements[i] = plain(i * 5 % 97)
+			}
+		}
+		w := newImage()
+		w.section(secFunctions, functions(97))
+		w.section(secMethodEntries, sparse(cells, elements, 80))
+		r, err := w.open(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := r.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			i := e.Token&0xffffff - 1
+			if elements[i] == nil || e.Function != i*5%97 {
+				t.Errorf("cells of %d: element %d is function %d", cells, i, e.Function)
+			}
+			delete(elements, i)
+		}
+		if len(elements) != 0 {
+			t.Errorf("cells of %d: %d elements were not found", cells, len(elements))
+		}
+	}
+}
+
+// The numbers of the public page, and the longest of each length.
+func TestIntegers(t *testing.T) {
+	for _, tt := range []struct {
+		b    []byte
+		want uint32
+		sign int32
+	}{
+		{[]byte{0x18}, 12, 12}, {[]byte{0xa1, 0x0f}, 1000, 1000}, {[]byte{0xfe}, 127, -1}, {[]byte{0xfd, 0xff}, 1<<14 - 1, -1},
+		{[]byte{0xfb, 0xff, 0xff}, 1<<21 - 1, -1}, {[]byte{0xf7, 0xff, 0xff, 0xff}, 1<<28 - 1, -1},
+		{[]byte{0x0f, 0xff, 0xff, 0xff, 0xff}, 1<<32 - 1, -1}, {[]byte{0x0f, 0, 0, 0, 0x80}, 1 << 31, -1 << 31},
+	} {
+		in := table{in: reader(tt.b), size: uint32(len(tt.b)), name: "test"}
+		if v, next, err := in.integer(0); v != tt.want || int(next) != len(tt.b) || err != nil {
+			t.Errorf("% x: %d, %d, %v; want %d", tt.b, v, next, err, tt.want)
+		}
+		if v := signed(in.at(0, 5)); v != tt.sign {
+			t.Errorf("% x: %d; want %d", tt.b, v, tt.sign)
+		}
+		if _, _, err := (table{in: reader(tt.b), size: uint32(len(tt.b)) - 1, name: "test"}).integer(0); err == nil {
+			t.Errorf("% x cut by a byte: no error", tt.b)
+		}
+	}
+}
+
+// A composite image has the entry points of each assembly by itself. Its instances'
+// methods are not told: they are unknown, and end what is the method's before them.
+func TestComposite(t *testing.T) {
+	w := newImage()
+	part := func(element []byte) uint32 {
+		methods := sparse(1, map[uint32][]byte{0: element}, 1)
+		return w.put(coreHeader(0x20, [][3]uint32{{secMethodEntries, w.put(methods), uint32(len(methods))}}))
+	}
+	first, second := part(plain(0)), part(plain(2))
+	w.section(secFunctions, functions(5))
+	w.section(secInstanceEntries, hashed(append([]byte{0, 7}, plain(3)...)))
+	w.section(secComponents, le(4, 0, 0, first, 20, 0, 0, second, 20))
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for function, component := range []int{1, 1, 2, 0, 0} {
+		m, ok, err := r.Lookup(base + 0x80 + uint32(function)*0x10)
+		if ok != (component > 0) || m.Component != component || ok && m.Token != 0x06000001 || (err == nil) != ok {
+			t.Errorf("%d: %+v, %v, %v", function, m, ok, err)
+		}
+	}
+	if len(r.Components()) != 2 {
+		t.Errorf("%+v", r.Components())
+	}
+	if _, err := r.Metadata(1); dump.AsError(err).Code != dump.OutOfRange { // its IL is a file of its own
+		t.Error(err)
+	}
+	if _, err := r.Metadata(3); dump.AsError(err).Code != dump.OutOfRange {
+		t.Error(err)
+	}
+}
+
+// An assembly whose code is in a composite image names that.
+func TestOwner(t *testing.T) {
+	w := newImage()
+	w.section(secOwner, []byte("framework-r2r.dll\x00"))
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, ok := r.Owner(); name != "framework-r2r.dll" || !ok {
+		t.Error(name, ok)
+	}
+	if m, ok, err := r.Lookup(base + 0x80); ok || err != nil {
+		t.Error(m, ok, err)
+	}
+}
+
+// Functions of ARM64 have no end.
+func TestARM64(t *testing.T) {
+	w := newImage()
+	w.machine = 0xaa64
+	w.section(secFunctions, le(4, base+0x80, 0, base+0x90, 0))
+	w.section(secMethodEntries, sparse(1, map[uint32][]byte{0: plain(0), 1: plain(1)}, 2))
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Method{Token: 0x06000001, Start: base + 0x80, Begin: base + 0x80}
+	if m, ok, err := r.Lookup(base + 0x8f); m != want || !ok || err != nil {
+		t.Errorf("%+v, %v, %v", m, ok, err)
+	}
+}
+
+// Two methods with the same code are said to be two.
+func TestShared(t *testing.T) {
+	w := newImage()
+	w.section(secFunctions, functions(2))
+	w.section(secMethodEntries, sparse(1, map[uint32][]byte{3: plain(1), 5: plain(1), 6: plain(0)}, 7))
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := r.Lookup(base + 0x90); m.Token != 0x06000004 || !m.Shared || err != nil {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, _, err := r.Lookup(base + 0x80); m.Token != 0x06000007 || m.Shared || err != nil {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// An array that is damaged still gives the methods that can be read, by the function that
+// they begin with; what lies between two is unknown, since another's entry may be lost.
+func TestIncomplete(t *testing.T) {
+	w := newImage()
+	w.section(secFunctions, functions(4))
+	w.section(secMethodEntries, sparse(1, map[uint32][]byte{0: plain(0), 16: plain(99), 32: plain(3)}, 48)) // no function 99
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for function, token := range []uint32{0x06000001, 0, 0, 0x06000021} {
+		m, ok, err := r.Lookup(base + 0x80 + uint32(function)*0x10)
+		if ok != (token != 0) || m.Token != token || (err == nil) != ok {
+			t.Errorf("%d: %+v, %v, %v", function, m, ok, err)
+		}
+	}
+}
+
+// Images without such code say so.
+func TestNotReadyToRun(t *testing.T) {
+	for name, change := range map[string]func(b []byte){
+		"no native code": func(b []byte) { copy(b[0x400+64:], le(4, 0, 0)) },
+		"no CLR header":  func(b []byte) { copy(b[0x80+24+112+14*8:], le(4, 0, 0)) },
+		"NGEN":           func(b []byte) { copy(b[bytes.Index(b, []byte("RTR\x00")):], "NGE\x00") },
+	} {
+		b := small().bytes()
+		change(b)
+		im, err := pdata.OpenFile(bytes.NewReader(b), int64(len(b)), "r2r.dll")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Open(im); err == nil || dump.AsError(err).Code != dump.UnsupportedFormat {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+}
