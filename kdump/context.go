@@ -38,8 +38,9 @@ func (f *File) contextAt(va uint64) (dump.Registers, bool) {
 	if va == 0 {
 		return dump.Registers{}, false
 	}
-	b := make([]byte, contextMost)
-	n, _ := f.mem.ReadAt(b, va)
+	b, n := make([]byte, contextMost), 0
+	f.ahead(func() { n, _ = f.mem.ReadAt(b, va) })
+	f.usedParts(va, min(n, threadcontext.MinSize(f.hdr.arch)), usedContext(f.hdr.arch))
 	if n < threadcontext.MinSize(f.hdr.arch) {
 		return dump.Registers{}, false
 	}
@@ -106,7 +107,7 @@ func (f *File) setLiveContext(t *dump.Thread, r *record) {
 
 // hasMemory reports whether a word at va is in the dump.
 func (f *File) hasMemory(va uint64) bool {
-	_, err := dump.ReadPointer(f.mem, f.hdr.arch, va)
+	_, err := dump.ReadPointer(f.shown(f.mem), f.hdr.arch, va)
 	return err == nil
 }
 
@@ -173,6 +174,9 @@ func (f *File) liveBlock(kt *dump.KernelThread, frame *dump.Registers) (dump.Reg
 		pc2, _ := regs.PC()
 		sp2, _ := regs.SP()
 		if err == nil && pc == pc2 && sp == sp2 {
+			for _, p := range usedContext(f.hdr.arch) {
+				r.use(p[0], p[1])
+			}
 			return regs, true
 		}
 	}

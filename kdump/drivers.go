@@ -135,6 +135,7 @@ func (f *File) kernelModule() *dump.Module {
 type stringPool struct {
 	base  int64
 	bytes []byte
+	watch *watchedFile
 }
 
 // maxName bounds a name: paths of drivers have at most 32767 characters, real
@@ -143,9 +144,10 @@ const maxName = 520
 
 func (f *File) stringPool() stringPool {
 	s := f.tri.strings
-	c := cursor.At(f.r, f.size, int64(s.off), int64(s.size), "StringPool")
+	var c *cursor.Cursor
+	f.ahead(func() { c = cursor.At(f.r, f.size, int64(s.off), int64(s.size), "StringPool") })
 	f.damageErr(c.Err())
-	return stringPool{int64(s.off), c.Bytes(c.Len())}
+	return stringPool{int64(s.off), c.Bytes(c.Len()), f.watched}
 }
 
 func (p stringPool) text(off uint32) (string, bool) {
@@ -159,7 +161,15 @@ func (p stringPool) text(off uint32) (string, bool) {
 		return "", false
 	}
 	b := c.Bytes(2 * int(n))
-	return cursor.UTF16(b), c.Err() == nil
+	path := cursor.UTF16(b)
+	if p.watch != nil && c.Err() == nil {
+		const length = 4
+		at, folder := int64(off)+length, 2*folderLength(path)
+		p.watch.tell(UseStructure, 0, int64(off), length)
+		p.watch.tell(UseFolder, 0, at, folder)
+		p.watch.tell(UseStructure, 0, at+int64(folder), len(b)-folder)
+	}
+	return path, c.Err() == nil
 }
 
 // BrokenDriver returns the name of the driver that the kernel itself held
@@ -192,10 +202,16 @@ func (f *File) readUnloaded() {
 	}
 	l := f.hdr.triage
 	const stream = "UnloadedDrivers"
-	c := cursor.At(f.r, f.size, int64(t.unloaded), int64(l.unloadedHead+maxUnloaded*l.unloadedSize), stream)
+	var c *cursor.Cursor
+	f.ahead(func() {
+		c = cursor.At(f.r, f.size, int64(t.unloaded), int64(l.unloadedHead+maxUnloaded*l.unloadedSize), stream)
+	})
 	claimed := c.Pointer(f.hdr.ptr)
 	n, err := c.Count(claimed, l.unloadedSize)
 	f.damageErr(err)
+	if w := f.watched; w != nil {
+		w.tell(UseStructure, 0, int64(t.unloaded), l.unloadedHead+n*l.unloadedSize)
+	}
 	for range n {
 		e := c.Sub(l.unloadedSize)
 		length := int(e.U16())

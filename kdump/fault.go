@@ -94,7 +94,7 @@ func (f *File) readFault(rule *faultRule) {
 		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextTask, parameter
 	}
 	if r := f.recordAt(p(rule.record), exceptionRecordSize(f.hdr.ptr)); r != nil {
-		f.fault.record = parseExceptionRecord(cursor.New(r.b, "EXCEPTION_RECORD", -1), f.hdr.ptr)
+		f.fault.record = parseExceptionRecord(cursor.New(r.all(), "EXCEPTION_RECORD", -1), f.hdr.ptr)
 	}
 	if f.fault.record == nil && rule.number >= 0 {
 		f.fault.record = &ExceptionRecord{Code: uint32(p(rule.number)), Address: p(rule.location)}
@@ -202,6 +202,7 @@ func (f *File) kernelFrame(va uint64) (dump.Registers, bool) {
 	if r == nil {
 		return dump.Registers{}, false
 	}
+	f.usedParts(va, len(r.b), usedTrapFrame(f.hdr.arch))
 	regs := dump.Registers{Arch: f.hdr.arch}
 	var slots []trapSlot
 	switch f.hdr.arch {

@@ -16,8 +16,8 @@ func (f *File) StackTrapFrame(sp, base, ip uint64) (va uint64, regs dump.Registe
 	if sp%word != 0 || base <= sp || ip == 0 {
 		return 0, regs, false
 	}
-	b := make([]byte, min(base-sp, maxTrapSearch))
-	n, _ := f.mem.ReadAt(b, sp)
+	b, n := make([]byte, min(base-sp, maxTrapSearch)), 0
+	f.ahead(func() { n, _ = f.mem.ReadAt(b, sp) })
 	c := cursor.New(b[:n], trapStream, -1)
 	switch f.hdr.arch {
 	case dump.AMD64:

@@ -29,6 +29,8 @@ type File struct {
 	process *record
 	mem     dump.Memory
 
+	watched *watchedFile // nil when nobody watches what is used of the file
+
 	full    *full // of dumps with physical memory
 	kdbgHow string
 	sym     *kernelSymbols // what the kernel's debug information says, nil when there is none
@@ -87,6 +89,7 @@ func OpenWith(r io.ReaderAt, size int64, name string, opt Options) (*File, error
 	f := &File{r: r, size: size, name: name, hdr: h, mem: dump.NewFileMemory(r, nil)}
 	switch h.dumpType {
 	case typeTriage:
+		f.watch(opt.Watch)
 		f.openTriage()
 	case typeHeader: // it has no memory
 	case typeFull, typeSummary, typeBitmap, typeKernel, typeAutomatic, typeRangeK, typeRangeKA, typeRangeF:
@@ -198,7 +201,7 @@ func (f *File) bugCheckCode() uint32 {
 }
 
 // Memory implements dump.Source.
-func (f *File) Memory() dump.Memory { return f.mem }
+func (f *File) Memory() dump.Memory { return f.shown(f.mem) }
 
 // Handles implements dump.Source; kernel dumps have no handle list.
 func (f *File) Handles() []dump.Handle { return nil }

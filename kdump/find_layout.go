@@ -186,8 +186,9 @@ const maxTrials = 1 << 16
 // heads for which one place holds for its first two threads wins.
 func (f *File) calibrateThreads(process *record) (head, entry int) {
 	ptr, size, trials := f.hdr.ptr, f.threadSize(), 0
+	look := process.unseen()
 	for head = ptr; head+2*ptr <= len(process.b); head += ptr {
-		flink, blink := f.kernelPointer(process, head), f.kernelPointer(process, head+ptr)
+		flink, blink := f.kernelPointer(look, head), f.kernelPointer(look, head+ptr)
 		own := process.va + uint64(head)
 		if flink == 0 || blink == 0 || flink == own || blink == own {
 			continue
@@ -200,6 +201,7 @@ func (f *File) calibrateThreads(process *record) (head, entry int) {
 				return 0, 0
 			}
 			if f.leadsToThread(process, head, entry) && f.isThreadAt(blink-uint64(entry)) {
+				process.use(head, 2*ptr)
 				return head, entry
 			}
 		}

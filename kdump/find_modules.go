@@ -81,6 +81,11 @@ func (f *File) loaderEntry(m dump.Memory, ptr int, va uint64) (dump.Module, bool
 			name = base
 		}
 	}
+	if f.watched != nil {
+		f.keepPath(m, ptr, va+uint64(l.fullName), name)
+		base, _ := f.readUnicode(m, ptr, va+uint64(l.baseName))
+		f.keepPath(m, ptr, va+uint64(l.baseName), base)
+	}
 	mod.Path = name
 	f.identify(m, &mod)
 	return mod, true
@@ -120,7 +125,7 @@ func (f *File) identify(m dump.Memory, mod *dump.Module) {
 		return rva, size
 	}
 	if rva, size := directory(debugDirectory); rva != 0 {
-		readDebugDirectory(m, mod, uint64(rva), size)
+		f.readDebugDirectory(m, mod, uint64(rva), size)
 	}
 	if rva, size := directory(resourceDirectory); rva != 0 && size != 0 {
 		readVersion(m, mod, rva)
@@ -129,7 +134,7 @@ func (f *File) identify(m dump.Memory, mod *dump.Module) {
 
 // readDebugDirectory reads the IMAGE_DEBUG_DIRECTORYs: the CodeView record that one
 // names, and whether one says that the build is reproducible.
-func readDebugDirectory(m dump.Memory, mod *dump.Module, rva uint64, size uint32) {
+func (f *File) readDebugDirectory(m dump.Memory, mod *dump.Module, rva uint64, size uint32) {
 	const entry, most, codeViewType, reproducible = 0x1c, 16, 2, 16
 	b := make([]byte, min(size/entry, most)*entry)
 	n, _ := m.ReadAt(b, mod.Base+rva)
@@ -139,7 +144,7 @@ func readDebugDirectory(m dump.Memory, mod *dump.Module, rva uint64, size uint32
 		switch field32(e, 0xc) {
 		case codeViewType:
 			if mod.CodeView.Signature == "" {
-				mod.CodeView = codeView(m, mod, uint64(field32(e, 0x14)), field32(e, 0x10))
+				mod.CodeView = f.codeView(m, mod, uint64(field32(e, 0x14)), field32(e, 0x10))
 			}
 		case reproducible:
 			mod.Reproducible = true
@@ -148,10 +153,10 @@ func readDebugDirectory(m dump.Memory, mod *dump.Module, rva uint64, size uint32
 }
 
 // codeView reads a CodeView record.
-func codeView(m dump.Memory, mod *dump.Module, rva uint64, size uint32) (cv dump.CodeView) {
+func (f *File) codeView(m dump.Memory, mod *dump.Module, rva uint64, size uint32) (cv dump.CodeView) {
 	const rsds, longest = 0x53445352, 0x400
-	data := make([]byte, min(size, longest))
-	n, _ := m.ReadAt(data, mod.Base+rva)
+	data, n := make([]byte, min(size, longest)), 0
+	f.ahead(func() { n, _ = m.ReadAt(data, mod.Base+rva) })
 	r := cursor.New(data[:n], "CodeView", -1)
 	if rva == 0 || r.U32() != rsds {
 		return cv
@@ -162,7 +167,13 @@ func codeView(m dump.Memory, mod *dump.Module, rva uint64, size uint32) (cv dump
 	if r.Err() != nil {
 		return cv
 	}
-	return dump.CodeView{Signature: "RSDS", GUID: guid, Age: age, PDB: cursor.CString(r.Bytes(r.Left()))}
+	const name = 0x18
+	pdb := cursor.CString(r.Bytes(r.Left()))
+	folder := folderLength(pdb)
+	f.usedAt(m, mod.Base+rva, name)
+	f.as(UseFolder8, 0, func() { f.usedAt(m, mod.Base+rva+name, folder) })
+	f.usedAt(m, mod.Base+rva+name+uint64(folder), len(pdb)-folder)
+	return dump.CodeView{Signature: "RSDS", GUID: guid, Age: age, PDB: pdb}
 }
 
 // userModules reads the modules of a process from its loader's list, and those
@@ -250,6 +261,7 @@ func (f *File) readUnloadedList() {
 			return
 		}
 		name, _ := f.readUnicode(f.mem, ptr, va)
+		f.keepPath(f.mem, ptr, va, name)
 		if start == 0 || end <= start || name == "" {
 			continue
 		}

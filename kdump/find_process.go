@@ -258,8 +258,8 @@ func (f *File) Environment(p *dump.Process) []string {
 	if err != nil || block == 0 {
 		return nil
 	}
-	b := make([]byte, maxEnvironment)
-	n, _ := m.ReadAt(b, block)
+	b, n := make([]byte, maxEnvironment), 0
+	f.ahead(func() { n, _ = m.ReadAt(b, block) })
 	var out []string
 	for c := cursor.New(b[:n], "environment", -1); c.Left() >= 2; {
 		begin, ended := c.Offset(), false
@@ -294,8 +294,8 @@ func (f *File) readUnicode(m dump.Memory, ptr int, va uint64) (string, bool) {
 	if length == 0 || length > most || length > maxUnicode || length%2 != 0 || buffer == 0 || !f.spend(int64(length)/bytesPerStep) {
 		return "", false
 	}
-	b := make([]byte, length)
-	n, _ := m.ReadAt(b, buffer)
+	b, n := make([]byte, length), 0
+	f.ahead(func() { n, _ = m.ReadAt(b, buffer) })
 	return cursor.UTF16(b[:n&^1]), n == len(b)
 }
 
@@ -332,7 +332,9 @@ func (f *File) scanProcesses() []uint64 {
 				f.damage(dump.Errorf(dump.Limit, "EPROCESS", "only the first %d pages were searched for processes", maxScanned))
 				return out
 			}
-			if n, _ := f.r.ReadAt(page, pageOffset(r.off, i)); n < pageSize {
+			n := 0
+			f.ahead(func() { n, _ = f.r.ReadAt(page, pageOffset(r.off, i)) })
+			if n < pageSize {
 				break
 			}
 			for _, va := range selfHeads(page, ptr) {

@@ -41,6 +41,7 @@ type full struct {
 // damage.
 func (f *File) openFull(opt Options) {
 	f.r = &pageCache{r: f.r}
+	f.watch(opt.Watch)
 	phys := f.openPhysical()
 	if phys == nil {
 		return
@@ -171,7 +172,9 @@ func (f *File) selfMaps() iter.Seq[uint64] {
 					return
 				}
 				off := pageOffset(r.off, i)
-				if n, _ := f.r.ReadAt(page, off); n < pageSize {
+				n := 0
+				f.ahead(func() { n, _ = f.r.ReadAt(page, off) })
+				if n < pageSize {
 					return
 				}
 				if pa := (r.pfn + i) << pageShift; mapsItself(page, pa) {

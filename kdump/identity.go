@@ -66,6 +66,8 @@ func (f *File) findIdentity(thread, process *record) identity {
 func scanIdentity(thread, process *record, parent int) identity {
 	var id identity
 	const usual = 0x100
+	all, process, thread := process, process.unseen(), thread
+	scan := thread.unseen()
 	candidates := map[uint64][]int{}
 	for off := process.ptr; off < parent; off += process.ptr {
 		v, ok := process.pointer(off)
@@ -79,7 +81,7 @@ func scanIdentity(thread, process *record, parent int) identity {
 		}
 	}
 	for off := thread.ptr; off < len(thread.b); off += thread.ptr {
-		c, ok := thread.clientIDAt(off)
+		c, ok := scan.clientIDAt(off)
 		places := candidates[uint64(c.pid)]
 		if !ok || len(places) == 0 {
 			continue
@@ -88,6 +90,10 @@ func scanIdentity(thread, process *record, parent int) identity {
 		if slices.Contains(places, parent-usual) {
 			id.pid = parent - usual
 		}
+	}
+	if id.cid != 0 {
+		all.use(id.pid, 3*process.ptr)
+		thread.use(id.cid, 2*thread.ptr)
 	}
 	return id
 }

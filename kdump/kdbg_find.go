@@ -129,7 +129,8 @@ func (f *File) scanKDBG() bool {
 	hits := 0
 	b := make([]byte, pageSize+overlap)
 	for off := uint64(0); off < maxKernelImage; off += pageSize {
-		n, _ := f.mem.ReadAt(b, base+off)
+		n := 0
+		f.ahead(func() { n, _ = f.mem.ReadAt(b, base+off) })
 		c := cursor.New(b[:n], kdbgStream, -1)
 		for at := 0; at+overlap <= n; at += 8 {
 			c.Seek(at + 0x10)

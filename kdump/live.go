@@ -56,10 +56,12 @@ func (f *File) readStatus() {
 		if b.Size < 8 || b.Size%4 != 0 || b.Size > 4*(maxStatus+1) {
 			continue
 		}
-		if field32(cursor.At(f.r, f.size, b.Off+int64(b.Size)-4, 4, stream), 0) != statusMark {
+		var mark *cursor.Cursor
+		f.ahead(func() { mark = cursor.At(f.r, f.size, b.Off+int64(b.Size)-4, 4, stream) })
+		if field32(mark, 0) != statusMark {
 			continue
 		}
-		c := cursor.At(f.r, f.size, b.Off, int64(b.Size)-4, stream)
+		c := cursor.At(f.r, f.size, b.Off, int64(b.Size), stream)
 		for range b.Size/4 - 1 {
 			f.status = append(f.status, c.U32())
 		}

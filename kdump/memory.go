@@ -114,11 +114,11 @@ func (f *File) prcbAddress(r *record) uint64 {
 			return va
 		}
 	}
-	votes := map[uint64]int{}
+	votes, seen := map[uint64]int{}, r.unseen()
 	best, most := uint64(0), 0
 	for off := 0; off+2*r.ptr <= len(r.b); off += r.ptr {
-		flink, _ := r.raw(off, r.ptr)
-		blink, _ := r.raw(off+r.ptr, r.ptr)
+		flink, _ := seen.raw(off, r.ptr)
+		blink, _ := seen.raw(off+r.ptr, r.ptr)
 		if flink != blink || !kernelAddress(r.ptr, flink) {
 			continue
 		}
@@ -134,6 +134,11 @@ func (f *File) prcbAddress(r *record) uint64 {
 	const enough = 4
 	if most < enough {
 		return 0
+	}
+	for off := 0; off+2*r.ptr <= len(r.b); off += r.ptr {
+		if v, _ := seen.raw(off, r.ptr); v == best+uint64(off) {
+			r.use(off, 2*r.ptr)
+		}
 	}
 	return best
 }

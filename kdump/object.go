@@ -61,6 +61,7 @@ func (f *File) objectTypes() *objectTypes {
 			body := entry + uint64(l.info+l.header)
 			name, ok := f.readUnicode(f.mem, f.hdr.ptr, body+uint64(l.typeName))
 			var n [1]byte
+			f.keepPath(f.mem, f.hdr.ptr, body+uint64(l.typeName), name)
 			if got, _ := f.mem.ReadAt(n[:], body+uint64(l.typeNumber)); !ok || got == 0 || n[0] == 0 {
 				continue
 			}

@@ -255,7 +255,7 @@ func (s *AddressSpace) entry(pa uint64, size int) (uint64, bool) {
 		}
 	}
 	b := s.buf[:size]
-	if n, err := s.phys.r.ReadAt(b, off+int64(pa&(pageSize-1))); n < size || err != nil && !errors.Is(err, io.EOF) {
+	if n, err := s.phys.tables.ReadAt(b, off+int64(pa&(pageSize-1))); n < size || err != nil && !errors.Is(err, io.EOF) {
 		return 0, false
 	}
 	if size == 4 {

@@ -22,10 +22,11 @@ const (
 // It implements dump.Memory with physical addresses. It is safe for concurrent
 // use, and reads the file page by page, so its size costs nothing.
 type PhysicalMemory struct {
-	r     io.ReaderAt
-	size  int64
-	pages pageMap
-	how   string
+	r      io.ReaderAt
+	tables io.ReaderAt // the same, for page tables
+	size   int64
+	pages  pageMap
+	how    string
 	// masked says that the system certainly XORs pteMask into invalid entries.
 	masked bool
 }
@@ -143,7 +144,7 @@ func (f *File) openPhysical() *PhysicalMemory {
 	if pages == nil {
 		return nil
 	}
-	m := &PhysicalMemory{r: f.r, size: f.size, pages: pages, how: how, masked: f.hdr.build >= firstMasked}
+	m := &PhysicalMemory{r: f.r, tables: f.tableReader(), size: f.size, pages: pages, how: how, masked: f.hdr.build >= firstMasked}
 	f.checkPages(m)
 	return m
 }

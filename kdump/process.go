@@ -98,6 +98,7 @@ const imageNameSize = 15
 // has been seen behind the parent's id, else at the only place behind it that
 // reads like a name.
 func imageName(r *record, table, parent int) string {
+	r = r.unseen() // it tells people whose the process is, and nothing else
 	if name := nameAt(r, table); name != "" {
 		return name
 	}

@@ -15,6 +15,8 @@ type record struct {
 	off int64  // file offset, -1 when it was read by address
 	b   []byte
 	ptr int
+
+	used func(off, n int) // is told which bytes are used; nil when nobody watches
 }
 
 // uint reads size bytes at off. Offset 0 means that nobody knows where the
@@ -30,6 +32,7 @@ func (r *record) raw(off, size int) (v uint64, ok bool) {
 	if off < 0 || size > len(r.b) || off > len(r.b)-size {
 		return 0, false
 	}
+	r.use(off, size)
 	c := cursor.New(r.b, "", -1)
 	c.Seek(off)
 	switch size {
@@ -52,6 +55,7 @@ func (r *record) bytes(off, n int) []byte {
 	if off <= 0 {
 		return nil
 	}
+	r.use(off, n)
 	c := cursor.New(r.b, "", -1)
 	c.Seek(off)
 	return c.Bytes(n)
@@ -98,7 +102,8 @@ func (f *File) recordAtOffset(off uint32, size int, stream string) *record {
 	if off == 0 || size <= 0 {
 		return nil
 	}
-	c := cursor.At(f.r, f.size, int64(off), int64(size), stream)
+	var c *cursor.Cursor
+	f.ahead(func() { c = cursor.At(f.r, f.size, int64(off), int64(size), stream) })
 	if c.Len() < size {
 		f.damage(&dump.Error{Code: dump.Truncated, Stream: stream, Offset: int64(off), Size: int64(size),
 			Msg: "the structure runs beyond the end of the file"})
@@ -106,7 +111,7 @@ func (f *File) recordAtOffset(off uint32, size int, stream string) *record {
 			return nil
 		}
 	}
-	return &record{off: int64(off), b: c.Bytes(c.Len()), ptr: f.hdr.ptr}
+	return f.recordUse(&record{off: int64(off), b: c.Bytes(c.Len()), ptr: f.hdr.ptr})
 }
 
 // typeAt returns the object type in the first byte at va, 0xff when that is not
@@ -126,10 +131,12 @@ func (f *File) recordAt(va uint64, size int) *record {
 		return nil
 	}
 	b := make([]byte, size)
-	if _, err := f.mem.ReadAt(b, va); err != nil {
+	var err error
+	f.ahead(func() { _, err = f.mem.ReadAt(b, va) })
+	if err != nil {
 		return nil
 	}
-	return &record{va: va, off: -1, b: b, ptr: f.hdr.ptr}
+	return f.recordUse(&record{va: va, off: -1, b: b, ptr: f.hdr.ptr})
 }
 
 // blocksOfSize yields the data blocks that have the size of a structure. The live
@@ -162,11 +169,12 @@ func (f *File) blocksOfSize(size int) iter.Seq[dump.Range] {
 // block and not by address: another block that lies over it, such as a stack, may
 // have been captured at another time.
 func (f *File) recordOfBlock(b dump.Range, size int) *record {
-	c := cursor.At(f.r, f.size, b.Off, int64(size), blockStream)
+	var c *cursor.Cursor
+	f.ahead(func() { c = cursor.At(f.r, f.size, b.Off, int64(size), blockStream) })
 	if c.Len() != size || c.Err() != nil {
 		return nil
 	}
-	return &record{va: b.VA, off: b.Off, b: c.Bytes(size), ptr: f.hdr.ptr}
+	return f.recordUse(&record{va: b.VA, off: b.Off, b: c.Bytes(size), ptr: f.hdr.ptr})
 }
 
 // most returns how many structures of a size the file can hold.

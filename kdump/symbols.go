@@ -23,6 +23,9 @@ type Options struct {
 	// dump of a whole system. It must prove by the CodeView record that what it
 	// returns is of that very build; nil when there is none.
 	Symbols func(nt *dump.Module) Symbols
+	// Watch, when set, is told what of the file is used. The dump then serves one
+	// goroutine.
+	Watch Watcher
 }
 
 const symbolsStream = "kernel symbols"

@@ -64,9 +64,12 @@ func (f *File) interrupted(va uint64) bool {
 func (f *File) userFrame(va uint64) (dump.Registers, bool) {
 	var buf [threadcontext.TrapFrameSize]byte
 	b := buf[:trapFrameSize(f.hdr.arch)]
-	if _, err := f.mem.ReadAt(b, va); err != nil {
+	var err error
+	f.ahead(func() { _, err = f.mem.ReadAt(b, va) })
+	if err != nil {
 		return dump.Registers{}, false
 	}
+	f.usedParts(va, len(b), usedTrapFrame(f.hdr.arch))
 	switch f.hdr.arch {
 	case dump.AMD64:
 		tf, err := threadcontext.ParseTrapFrame(b)

@@ -5,6 +5,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
+	"dumptriage/internal/threadcontext"
 )
 
 // triageLayout says how TRIAGE_DUMP32 and TRIAGE_DUMP64 and their parts differ.
@@ -219,4 +220,29 @@ func (f *File) addBlobs(s []Section) []Section {
 		s = append(s, Section{"SecondaryData", f.blobStart, f.size - f.blobStart, len(b)})
 	}
 	return s
+}
+
+// Block is a data block of a triage dump: Size bytes at file offset Offset are those of
+// memory at VA. Whole says that its size tells what it is: a processor block, process,
+// thread, CONTEXT or list of statuses.
+type Block struct {
+	VA           uint64
+	Offset, Size int64
+	Whole        bool
+}
+
+// Blocks lists the data blocks in file order, cut to the file's end.
+func (f *File) Blocks() []Block {
+	whole := map[uint64]bool{uint64(threadcontext.Size(f.hdr.arch)): true}
+	if k := f.kd; k != nil {
+		for _, size := range []int{k.prcb.size, k.process.size, k.thread.size} {
+			whole[uint64(size)] = true
+		}
+	}
+	out := make([]Block, len(f.blocks))
+	status := uint64(len(f.ThreadStatus())+1) * 4
+	for i, b := range f.blocks {
+		out[i] = Block{b.VA, b.Off, int64(b.Size), whole[b.Size] || f.live && b.Size == status}
+	}
+	return out
 }

@@ -42,7 +42,7 @@ func (v *View) Memory() dump.Memory {
 	if v.space == nil {
 		return v.File.Memory()
 	}
-	return v.space
+	return v.shown(v.space)
 }
 
 // Modules implements dump.Source: the process's own modules, those of its 64-bit

@@ -216,8 +216,9 @@ func (f *File) waitBlockAt(va uint64, l blockLayout, thread uint64) (b waitBlock
 func (f *File) waitObject(thread *record, va uint64) dump.WaitObject {
 	o := dump.WaitObject{Address: va, Own: va-thread.va < uint64(len(thread.b))}
 	size := 0x10 + 5*f.hdr.ptr // as far as KMUTANT.OwnerThread
-	b := make([]byte, size)
-	n, err := f.mem.ReadAt(b, va)
+	b, n := make([]byte, size), 0
+	var err error
+	f.ahead(func() { n, err = f.mem.ReadAt(b, va) })
 	if n < 1 {
 		o.Note = "not in the dump"
 		if state := pageStateOf(err); err != nil && f.full != nil && state != PageNotInDump {
@@ -225,7 +226,7 @@ func (f *File) waitObject(thread *record, va uint64) dump.WaitObject {
 		}
 		return o
 	}
-	r := &record{va: va, off: -1, b: b[:n], ptr: f.hdr.ptr}
+	r := f.recordUse(&record{va: va, off: -1, b: b[:n], ptr: f.hdr.ptr})
 	kind := r.dispatcherType()
 	t, known := dispatcherTypes[kind]
 	if !known {

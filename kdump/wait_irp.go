@@ -96,6 +96,7 @@ func (f *File) driverOf(device uint64, l *irpLayout) (driver, name string) {
 	object, err := dump.ReadPointer(f.mem, f.hdr.arch, device+uint64(l.driver))
 	if err == nil && f.hasType(object, driverType) {
 		driver = f.unicodeAt(object, l.driverName)
+		f.keepPath(f.mem, f.hdr.ptr, object+uint64(l.driverName), driver)
 	}
 	return driver, name
 }

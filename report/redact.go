@@ -178,6 +178,7 @@ var policies = map[string]redact.Policy{
 	"report.BucketJSON.Clusters":         redact.Keep,
 	"report.BucketJSON.Examples":         redact.Base,
 	"report.ScrubJSON.Output":            redact.Base,
+	"report.ScrubJSON.KernelOutput":      redact.Base,
 	"report.ScrubJSON.Differences":       redact.Sentence,
 	"report.LoosenedJSON.Kept":           redact.Keep,
 	"report.VersionJSON.Version":         redact.Keep,

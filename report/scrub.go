@@ -11,13 +11,15 @@ import (
 
 // ScrubJSON is what became of a dump that was scrubbed.
 type ScrubJSON struct {
-	Output      string         `json:"output"`
-	Size        int64          `json:"size"`
-	Threads     int            `json:"threads"`
-	Frames      int            `json:"frames"`
-	MemoryBytes int64          `json:"memory_bytes" jsonschema_description:"of memory in the new dump"`
-	Loosened    []LoosenedJSON `json:"loosened,omitempty" jsonschema_description:"threads that needed more of their stacks than return addresses and pointers into the stack"`
-	Differences []string       `json:"differences,omitempty" jsonschema_description:"what does not come out as it was"`
+	Output       string         `json:"output"`
+	Size         int64          `json:"size"`
+	KernelOutput string         `json:"kernel_output,omitempty" jsonschema_description:"of a pair, the kernel dump that was written"`
+	KernelSize   int64          `json:"kernel_size,omitempty"`
+	Threads      int            `json:"threads"`
+	Frames       int            `json:"frames"`
+	MemoryBytes  int64          `json:"memory_bytes" jsonschema_description:"of memory, and of a kernel dump of structures, in what was written"`
+	Loosened     []LoosenedJSON `json:"loosened,omitempty" jsonschema_description:"threads that needed more of their stacks than return addresses and pointers into the stack"`
+	Differences  []string       `json:"differences,omitempty" jsonschema_description:"what does not come out as it was"`
 }
 
 // LoosenedJSON is a thread of whose stack more was kept.
@@ -28,7 +30,7 @@ type LoosenedJSON struct {
 
 // Scrub is a scrubbed dump, to be told of.
 type Scrub struct {
-	Input  triage.Input
+	Inputs []triage.Input // the user dump first
 	System *dump.System
 	PID    *uint32
 	ScrubJSON
@@ -37,7 +39,7 @@ type Scrub struct {
 // ScrubOutputJSON writes it as one JSON object on one line.
 func ScrubOutputJSON(w io.Writer, s *Scrub, opt Options) error {
 	opt.hide(s)
-	d := header(opt.Tool, []triage.Input{s.Input}, nil)
+	d := header(opt.Tool, s.Inputs, nil)
 	d.Status, d.PID, d.SystemInfo, d.Scrub = StatusOK, s.PID, systemJSON(s.System), &s.ScrubJSON
 	return newStream(w, opt).document(&d, nil)
 }
@@ -47,7 +49,13 @@ func ScrubText(w io.Writer, s *Scrub, opt Options) error {
 	opt.hide(s)
 	t := newText(w, opt, s.System.Arch)
 	t.pid = s.PID
-	t.line("", "Scrubbed: %s, %s -> %s, %s", clean(dump.BaseName(s.Input.Path)), byteCount(s.Input.Size), clean(dump.BaseName(s.Output)), byteCount(s.Size))
+	for i := range s.Inputs {
+		out, size := s.Output, s.Size
+		if i > 0 {
+			out, size = s.KernelOutput, s.KernelSize
+		}
+		t.line("", "Scrubbed: %s, %s -> %s, %s", clean(dump.BaseName(s.Inputs[i].Path)), byteCount(s.Inputs[i].Size), clean(dump.BaseName(out)), byteCount(size))
+	}
 	t.line("", "Kept:     %s with %s, %s of memory", plural(s.Threads, "thread"), plural(s.Frames, "frame"), byteCount(s.MemoryBytes))
 	for _, l := range s.Loosened {
 		t.line(sgrYellow, "Loosened: of the stack of thread %s %s", t.threadID(l.ThreadID), clean(l.Kept))

@@ -2,53 +2,116 @@ package scrub
 
 import (
 	"fmt"
+	"slices"
 
+	"dumptriage/dump"
 	"dumptriage/triage"
 )
 
 // Difference is a frame that does not come out as it was.
 type Difference struct {
 	Thread uint32
-	Half   string // "user", "handler", "wow64"
+	Half   string // "user", "handler", "wow64", "kernel", "callback 0" ...; "" when it is about no thread
 	Frame  int    // -1 when it is not about one frame
 	What   string
 }
 
 func (d Difference) String() string {
-	if d.Frame < 0 {
+	switch {
+	case d.Half == "":
+		return d.What
+	case d.Frame < 0:
 		return fmt.Sprintf("thread %d (%#x), %s half: %s", d.Thread, d.Thread, d.Half, d.What)
 	}
 	return fmt.Sprintf("thread %d (%#x), %s half, frame %d: %s", d.Thread, d.Thread, d.Half, d.Frame, d.What)
 }
 
-// compare compares the incident of the new dump with that of the old one.
+// namedHalf is a half, nil when there is none, and what it is called.
+type namedHalf struct {
+	name string
+	*triage.Half
+}
+
+// walked is what was walked of a thread, or of a processor that ran none that is known.
+type walked struct {
+	id     uint32
+	key    string // of the same one in another incident
+	halves []namedHalf
+	bounds []stackBounds
+}
+
+type stackBounds struct {
+	lo, hi uint64
+	arch   dump.Arch
+}
+
+// bounded reports whether the frames from lo to hi lie in bounds that the dump gives.
+func (w *walked) bounded(lo, hi uint64) bool {
+	return slices.ContainsFunc(w.bounds, func(b stackBounds) bool { return lo >= b.lo && hi <= b.hi })
+}
+
+// walksOf lists what was walked.
+func walksOf(inc *triage.Incident) (out []walked) {
+	for i := range inc.Threads {
+		t := &inc.Threads[i]
+		w := walked{id: t.ID, key: fmt.Sprintf("thread %d", t.ID), halves: []namedHalf{
+			{"user", t.User}, {"handler", t.Handler}, {"wow64", t.Wow64}, {"kernel", t.Kernel}}}
+		for k := range t.Callbacks {
+			c := &t.Callbacks[k]
+			w.halves = append(w.halves, namedHalf{fmt.Sprintf("callback %d", k), c.Kernel})
+			w.bounds = append(w.bounds, stackBounds{c.StackLimit, c.StackBase, inc.System.Arch})
+		}
+		arch := inc.System.Arch // of the stack with the bounds: a 64-bit dump has 32-bit ones, too
+		if t.User != nil && len(t.User.Frames) > 0 && t.User.Frames[0].SP >= t.StackLimit && t.User.Frames[0].SP <= t.StackBase {
+			arch = t.User.Registers.Arch
+		}
+		w.bounds = append(w.bounds, stackBounds{t.StackLimit, t.StackBase, arch})
+		if k := t.KernelInfo; k != nil {
+			w.bounds = append(w.bounds, stackBounds{k.StackLimit, k.StackBase, inc.System.Arch})
+		}
+		out = append(out, w)
+	}
+	for i := range inc.CPUs {
+		if c := &inc.CPUs[i]; c.Thread < 0 {
+			out = append(out, walked{id: c.ThreadID, key: fmt.Sprintf("processor %d", c.Number), halves: []namedHalf{{"kernel", c.Kernel}, {"user", c.User}}})
+		}
+	}
+	return out
+}
+
+// compare compares the incident of the new dumps with that of the old ones.
 func (s *scrubber) compare(inc *triage.Incident, res *Result) (differs []mismatch) {
 	res.Frames, res.Differences = 0, nil
-	for i := range s.inc.Threads {
-		old := &s.inc.Threads[i]
-		if i >= len(inc.Threads) || inc.Threads[i].ID != old.ID {
-			res.Differences = append(res.Differences, Difference{old.ID, "user", -1, "the thread is missing"})
+	now := walksOf(inc)
+	for i := range s.walks {
+		old := &s.walks[i]
+		if i >= len(now) || now[i].key != old.key {
+			res.Differences = append(res.Differences, Difference{old.id, "user", -1, "the thread is missing"})
 			continue
 		}
-		now := &inc.Threads[i]
 		before := len(res.Differences)
-		for _, h := range []struct {
-			name     string
-			old, now *triage.Half
-		}{{"user", old.User, now.User}, {"handler", old.Handler, now.Handler}, {"wow64", old.Wow64, now.Wow64}} {
-			if h.old != nil {
-				res.Frames += len(h.old.Frames)
+		for k, h := range old.halves {
+			var other *triage.Half
+			if k < len(now[i].halves) {
+				other = now[i].halves[k].Half
 			}
-			if frame, what := compareHalves(h.old, h.now); what != "" {
-				res.Differences = append(res.Differences, Difference{old.ID, h.name, frame, what})
+			if h.Half != nil {
+				res.Frames += len(h.Frames)
+			}
+			if frame, what := compareHalves(h.Half, other); what != "" {
+				res.Differences = append(res.Differences, Difference{old.id, h.name, frame, what})
 				if len(res.Differences) == before+1 { // the first of the thread
-					differs = append(differs, mismatch{i, h.old, frame})
+					differs = append(differs, mismatch{i, h.Half, frame})
 				}
 			}
 		}
+		if i < len(s.inc.Threads) && i < len(inc.Threads) && s.inc.Threads[i].Stitched != inc.Threads[i].Stitched && len(res.Differences) == before {
+			res.Differences = append(res.Differences, Difference{old.id, "kernel", -1, "the halves are joined in one dump only"})
+			differs = append(differs, mismatch{i, s.inc.Threads[i].Kernel, -1})
+		}
 	}
-	for i := len(s.inc.Threads); i < len(inc.Threads); i++ {
-		res.Differences = append(res.Differences, Difference{inc.Threads[i].ID, "user", -1, "the thread is in the new dump only"})
+	for i := len(s.walks); i < len(now); i++ {
+		res.Differences = append(res.Differences, Difference{now[i].id, "user", -1, "the thread is in the new dump only"})
 	}
 	return differs
 }

@@ -45,7 +45,7 @@ func TestThreadOfTheNewDump(t *testing.T) {
 	old := &triage.Incident{Threads: threads(4)}
 	now := &triage.Incident{Threads: threads(4, 9)}
 	var res Result
-	(&scrubber{inc: old}).compare(now, &res)
+	(&scrubber{inc: old, walks: walksOf(old)}).compare(now, &res)
 	if len(res.Differences) != 1 || res.Differences[0].Thread != 9 {
 		t.Errorf("the differences are %v", res.Differences)
 	}

@@ -51,16 +51,14 @@ const reachBelow, reachAbove = 0x1000, 0x2000
 // frames' addresses are.
 func (s *scrubber) findAreas() {
 	s.frames = map[uint64]bool{}
-	s.stacks = make([][]area, len(s.inc.Threads))
-	for i := range s.inc.Threads {
-		t := &s.inc.Threads[i]
-		bounds := s.inc.System.Arch // of the stack with the bounds: a 64-bit dump has 32-bit ones, too
-		if t.User != nil && len(t.User.Frames) > 0 && t.User.Frames[0].SP >= t.StackLimit && t.User.Frames[0].SP <= t.StackBase {
-			bounds = t.User.Registers.Arch
+	s.stacks = make([][]area, len(s.walks))
+	for i := range s.walks {
+		w := &s.walks[i]
+		for _, b := range w.bounds {
+			s.addArea(b.lo, b.hi, b.arch, i)
 		}
-		s.addArea(t.StackLimit, t.StackBase, bounds, i)
-		for _, h := range []*triage.Half{t.User, t.Handler, t.Wow64} {
-			if h == nil || len(h.Frames) == 0 {
+		for _, h := range w.halves {
+			if h.Half == nil || len(h.Frames) == 0 {
 				continue
 			}
 			lo, hi := h.Frames[0].SP, h.Frames[0].SP
@@ -68,7 +66,7 @@ func (s *scrubber) findAreas() {
 				s.frames[f.IP], s.frames[f.Lookup] = true, true
 				lo, hi = min(lo, f.SP), max(hi, f.SP)
 			}
-			if lo < t.StackLimit || hi > t.StackBase {
+			if !w.bounded(lo, hi) {
 				above := hi + min(reachAbove, math.MaxUint64-hi)
 				s.addArea(lo-min(lo, reachBelow), above, h.Registers.Arch, i)
 			}
@@ -223,7 +221,11 @@ func word(b []byte) uint64 {
 // highest bits.
 func (s *scrubber) keepWord(a *area, va, v uint64) bool {
 	if s.inc.System.Arch == dump.ARM64 {
-		v &= 1<<48 - 1
+		const address = 1<<48 - 1
+		if kernel := v | ^uint64(address); s.frames[kernel] || s.inStack(a.thread, kernel) {
+			return true
+		}
+		v &= address
 	}
 	if s.frames[v] || s.inStack(a.thread, v) {
 		return true
@@ -238,10 +240,14 @@ func (s *scrubber) inStack(thread int, v uint64) bool {
 
 // isCode reports whether an address may be one of code.
 func (s *scrubber) isCode(v uint64) bool {
-	if executable, known := s.inc.UserSpace.Executable(v); known {
-		return executable
+	for _, space := range []*triage.View{s.inc.UserSpace, s.inc.KernelSpace} {
+		if executable, known := space.Executable(v); known && executable {
+			return true
+		} else if !known && space.Module(v) != nil {
+			return true
+		}
 	}
-	return s.inc.UserSpace.Module(v) != nil
+	return false
 }
 
 // regions returns what is kept of the protections: of code and of what is in the

@@ -28,6 +28,7 @@ type recorder struct {
 	records []span
 
 	frozen bool // what is used is not counted any more
+	paused bool // not now
 }
 
 func newRecorder(mem dump.Memory) *recorder {
@@ -38,7 +39,7 @@ func newRecorder(mem dump.Memory) *recorder {
 func (r *recorder) ReadAt(p []byte, va uint64) (int, error) {
 	n, err := r.mem.ReadAt(p, va)
 	r.Used(va, n)
-	if n >= smallestRecord && len(r.records) < maxRecords && !r.frozen {
+	if n >= smallestRecord && len(r.records) < maxRecords && !r.frozen && !r.paused {
 		r.records = append(r.records, span{va, va + uint64(n)})
 	}
 	return n, err
@@ -52,7 +53,7 @@ func (r *recorder) Watcher() dump.Watcher { return r }
 
 // Used implements dump.Watcher.
 func (r *recorder) Used(va uint64, n int) {
-	for n > 0 && !r.frozen {
+	for n > 0 && !r.frozen && !r.paused {
 		page := r.used[va/pageSize]
 		if page == nil {
 			page = &pageUse{}

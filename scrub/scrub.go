@@ -1,5 +1,5 @@
-// Package scrub makes of a user dump a small one in which every thread unwinds the
-// same and which holds nothing that was not needed for that.
+// Package scrub makes of a user dump, a kernel dump or a pair small ones in which every
+// thread unwinds the same and which hold nothing that was not needed for that.
 //
 // It records which bytes of memory an analysis uses and writes those alone, with
 // the registers, the modules by their base names, the exception and what is known
@@ -12,6 +12,12 @@
 // that do not come out the same get more of what was looked at, in steps, which
 // the Result tells.
 //
+// Of a kernel dump the bytes of the file are noted that its reader uses, field by field:
+// of a thread where its stack is, and not when it began. A triage dump is written with
+// the same parts, closer together, a dump of a whole system with a bitmap of the pages
+// that something was used of. Texts that tell people something, such as names of
+// processes, do not count as used.
+//
 // Sources: Microsoft's documentation of minidumpapiset.h for the layout. The dump
 // that is read is not trusted: its readers bound what it can claim.
 package scrub
@@ -19,10 +25,12 @@ package scrub
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 
 	"dumptriage/dump"
 	"dumptriage/internal/input"
+	"dumptriage/kdump"
 	"dumptriage/minidump"
 	"dumptriage/symbols"
 	"dumptriage/triage"
@@ -37,11 +45,16 @@ type Options struct {
 	KeepNames bool
 	// Comment is put into the new dump, for whoever wonders what it is.
 	Comment string
+	// Judge, when set, gives of an incident with a kernel dump what has to come out the
+	// same besides frames, such as what the verdict is known by. What it reads of the
+	// kernel's memory is kept.
+	Judge func(*triage.Incident) string
 }
 
 // Result is a scrubbed dump.
 type Result struct {
-	Bytes   []byte // the dump
+	Bytes   []byte // the user dump, nil when there was none
+	Kernel  []byte // the kernel dump
 	Threads int
 	Frames  int   // of all halves of all threads
 	Memory  int64 // bytes of memory in it
@@ -73,54 +86,100 @@ var levelNames = [...]string{"return addresses and pointers into the stack", "po
 
 func (l Level) String() string { return levelNames[min(int(l), len(levelNames)-1)] }
 
-// scrubber is the state of one call of Dump.
+// scrubber is the state of one call of Dumps.
 type scrubber struct {
-	in     *triage.Dump
+	in     *triage.Dump // nil when there is no user dump
+	kernel *kernelFile  // nil when there is no kernel dump
+	how    string       // the two were brought together
 	opt    Options
-	inc    *triage.Incident // of the dump as it is
+	inc    *triage.Incident // of the dumps as they are
+	judged string
 	rec    *recorder
-	levels []Level         // by index in inc.Threads
-	steps  [][]span        // by index in inc.Threads: parts of stacks that are kept as they were looked at
+	walks  []walked        // of inc: its threads, then what else its processors ran
+	levels []Level         // by index in walks
+	steps  [][]span        // by index in walks: parts of stacks that are kept as they were looked at
 	places []area          // ascending
 	stacks [][]area        // the same by thread
 	frames map[uint64]bool // addresses of frames, and where they are looked up
 	sorted []uint64        // the same, ascending
 }
 
-// Dump scrubs a user dump. The error is a *dump.Error; differences that remain are
-// in the result, and whether they matter is the caller's to say.
+// Dump scrubs one dump. The error is a *dump.Error; differences that remain are in the
+// result, and whether they matter is the caller's to say.
 func Dump(in *triage.Dump, opt Options) (*Result, error) {
 	if in.Kernel() {
-		return nil, &dump.Error{Code: dump.UnsupportedFormat, File: in.Path, Offset: -1, Size: -1,
-			Msg: "a kernel dump cannot be scrubbed: its pages are shared by all processes, and what of them a stack needs is not separated from the rest; scrub the user dump of the process"}
+		return Dumps(nil, in, "", opt)
 	}
-	if layouts[in.System().Arch] == nil {
-		return nil, &dump.Error{Code: dump.UnsupportedFormat, File: in.Path, Offset: -1, Size: -1,
-			Msg: "dumps of " + in.System().Arch.String() + " cannot be scrubbed: their stacks are not walked"}
+	return Dumps(in, nil, "", opt)
+}
+
+// Dumps scrubs a user dump, a kernel dump, or both of one process; either may be nil. How
+// says how the two were brought together.
+func Dumps(user, kernel *triage.Dump, how string, opt Options) (*Result, error) {
+	for _, d := range []*triage.Dump{user, kernel} {
+		if d != nil && layouts[d.System().Arch] == nil {
+			return nil, &dump.Error{Code: dump.UnsupportedFormat, File: d.Path, Offset: -1, Size: -1,
+				Msg: "dumps of " + d.System().Arch.String() + " cannot be scrubbed: their stacks are not walked"}
+		}
 	}
-	s := &scrubber{in: in, opt: opt}
-	s.pinPlaces()
-	recorded := *in
-	recorded.Source, s.rec = watched(in.Source)
+	s := &scrubber{in: user, how: how, opt: opt}
+	s.pinPlaces(user, kernel)
+	var recorded *triage.Dump
+	if user != nil {
+		d := *user
+		d.Source, s.rec = watched(user.Source)
+		recorded = &d
+	}
+	watchedKernel := kernel
 	var err error
-	if s.inc, err = triage.Analyze(&recorded, nil, "", s.opt.Triage); err != nil {
+	if kernel != nil {
+		if s.kernel, watchedKernel, err = watchKernel(kernel); err != nil {
+			return nil, err
+		}
+	}
+	if s.inc, err = triage.Analyze(recorded, watchedKernel, how, s.opt.Triage); err != nil {
 		return nil, err
 	}
 	defer s.inc.Close()
-	s.levels, s.steps = make([]Level, len(s.inc.Threads)), make([][]span, len(s.inc.Threads))
-	s.keepThreadBlocks()
+	s.judge(watchedKernel)
+	s.walks = walksOf(s.inc)
+	s.levels, s.steps = make([]Level, len(s.walks)), make([][]span, len(s.walks))
 	s.findAreas()
-	s.rec.freeze() // what is asked from now on nobody needs for a stack
+	if s.rec != nil {
+		s.keepThreadBlocks()
+		s.rec.freeze() // what is asked from now on nobody needs for a stack
+	}
+	if s.kernel != nil {
+		s.kernel.freeze()
+	}
 	return s.settle()
 }
 
-// pinPlaces makes the folder of the dump one that is looked into for the new one too,
-// wherever that lies.
-func (s *scrubber) pinPlaces() {
+// judge notes what has to come out the same besides frames. What that reads of user
+// memory, such as texts of exceptions, does not count.
+func (s *scrubber) judge(kernel *triage.Dump) {
+	if s.kernel == nil {
+		return
+	}
+	s.kernel.src, _ = kernel.Source.(*kdump.File) // opened anew, perhaps, with the kernel's symbols
+	if s.opt.Judge == nil {
+		return
+	}
+	if s.rec != nil {
+		s.rec.paused = true
+		defer func() { s.rec.paused = false }()
+	}
+	s.kernel.systemMem = true
+	s.judged = s.opt.Judge(s.inc)
+}
+
+// pinPlaces makes the folders of the dumps some that are looked into for the new ones
+// too, wherever those lie.
+func (s *scrubber) pinPlaces(user, kernel *triage.Dump) {
 	t := &s.opt.Triage
 	var beside symbols.Path
 	if !t.NotBeside {
-		beside = triage.Beside(s.in)
+		beside = triage.Beside(user, kernel)
 	}
 	t.Symbols = slices.Concat(beside, symbols.DirPath(t.Images...), t.Symbols)
 	t.Images, t.NotBeside = nil, true
@@ -130,14 +189,9 @@ func (s *scrubber) pinPlaces() {
 func (s *scrubber) settle() (*Result, error) {
 	for {
 		res := &Result{Threads: len(s.inc.Threads)}
-		blocks, err := s.memory()
-		if err != nil {
+		if err := s.make(res); err != nil {
 			return nil, err
 		}
-		for _, b := range blocks {
-			res.Memory += int64(len(b.data))
-		}
-		res.Bytes = s.write(blocks)
 		differs, err := s.verify(res)
 		if err != nil {
 			return nil, err
@@ -147,6 +201,30 @@ func (s *scrubber) settle() (*Result, error) {
 			return res, nil
 		}
 	}
+}
+
+// make makes the files.
+func (s *scrubber) make(res *Result) error {
+	if s.in != nil {
+		blocks, err := s.memory()
+		if err != nil {
+			return err
+		}
+		for _, b := range blocks {
+			res.Memory += int64(len(b.data))
+		}
+		res.Bytes = s.write(blocks)
+	}
+	if s.kernel == nil {
+		return nil
+	}
+	if err := s.reduceStacks(); err != nil {
+		return err
+	}
+	var err error
+	res.Kernel, err = s.kernel.write(s.opt.Comment)
+	res.Memory += s.kernel.keptMemory()
+	return err
 }
 
 // maxOwnRecords bounds the records of one thread: a hostile dump has stacks that all
@@ -171,7 +249,7 @@ func (s *scrubber) loosen(differs []mismatch) bool {
 		case ok && len(s.steps[m.thread]) < maxSteps && !slices.Contains(s.steps[m.thread], step):
 			*level = Steps
 			s.steps[m.thread] = append(s.steps[m.thread], step)
-		case s.addRecords(m.thread):
+		case s.rec != nil && s.addRecords(m.thread):
 			*level = Steps
 		default:
 			*level = All
@@ -202,7 +280,7 @@ func (s *scrubber) addRecords(thread int) bool {
 func (s *scrubber) tellLoosened(res *Result) {
 	for i, l := range s.levels {
 		if l > Pointers {
-			res.Loosened = append(res.Loosened, Loosened{s.inc.Threads[i].ID, l})
+			res.Loosened = append(res.Loosened, Loosened{s.walks[i].id, l})
 		}
 	}
 }
@@ -233,23 +311,48 @@ func (s *scrubber) write(blocks []block) []byte {
 	return w.finish(s.in.Captured())
 }
 
-// verify walks the new dump, adds to the result what is different and returns where
+// verify walks the new dumps, adds to the result what is different and returns where
 // the threads begin to be.
 func (s *scrubber) verify(res *Result) ([]mismatch, error) {
-	f, err := input.New(bytes.NewReader(res.Bytes), int64(len(res.Bytes)), s.in.Path, input.Options{})
+	var user, kernel *triage.Dump
+	var err error
+	if s.in != nil {
+		if user, err = reopen(res.Bytes, s.in.Path); err != nil {
+			return nil, err
+		}
+		defer user.Close()
+	}
+	if s.kernel != nil {
+		if kernel, err = reopen(res.Kernel, s.kernel.in.Path); err != nil {
+			return nil, err
+		}
+		defer kernel.Close()
+	}
+	inc, err := triage.Analyze(user, kernel, s.how, s.opt.Triage)
+	if err != nil {
+		return nil, err
+	}
+	defer inc.Close()
+	differs := s.compare(inc, res)
+	if s.judged != "" {
+		if now := s.opt.Judge(inc); now != s.judged {
+			res.Differences = append(res.Differences, Difference{Frame: -1, What: fmt.Sprintf("the verdict was %q and is %q", s.judged, now)})
+			if i := s.inc.Crashing; i >= 0 { // what it is about is on that thread's stack
+				differs = append(differs, mismatch{thread: i, half: s.inc.Threads[i].Kernel, frame: -1})
+			}
+		}
+	}
+	return differs, nil
+}
+
+func reopen(b []byte, name string) (*triage.Dump, error) {
+	f, err := input.New(bytes.NewReader(b), int64(len(b)), name, input.Options{})
 	if err != nil {
 		return nil, err
 	}
 	d, err := triage.OpenInput(f)
 	if err != nil {
 		f.Close()
-		return nil, err
 	}
-	defer d.Close()
-	inc, err := triage.Analyze(d, nil, "", s.opt.Triage)
-	if err != nil {
-		return nil, err
-	}
-	defer inc.Close()
-	return s.compare(inc, res), nil
+	return d, err
 }

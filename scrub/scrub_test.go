@@ -3,7 +3,6 @@ package scrub_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,7 +14,6 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/fixtures"
-	"dumptriage/fixtures/machine"
 	"dumptriage/internal/corpus"
 	"dumptriage/internal/input"
 	"dumptriage/scrub"
@@ -275,15 +273,6 @@ func TestAgain(t *testing.T) {
 	second := check(t, open(t, first.Bytes, "crashdemo.dmp"), opt)
 	if len(second.Bytes) > len(first.Bytes) {
 		t.Errorf("%d bytes became %d", len(first.Bytes), len(second.Bytes))
-	}
-}
-
-func TestRefusals(t *testing.T) {
-	kernel := machine.Build(*machine.Variants()[0]).Dump(machine.Kind(1))
-	_, err := scrub.Dump(open(t, kernel, "MEMORY.DMP"), scrub.Options{})
-	var e *dump.Error
-	if !errors.As(err, &e) || e.Code != dump.UnsupportedFormat || !strings.Contains(e.Msg, "kernel dump") {
-		t.Errorf("a kernel dump gave %v", err)
 	}
 }
 

@@ -118,6 +118,13 @@ func isTerminal(w any) bool {
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
+// note prints what is good to know unless --quiet.
+func note(c *cli.Context, format string, args ...any) {
+	if !c.Bool(quietFlag.Name) {
+		fmt.Fprintf(c.App.ErrWriter, "dumptriage: "+format+"\n", args...)
+	}
+}
+
 // warn prints a warning unless --quiet.
 func warn(c *cli.Context, format string, args ...any) {
 	if !c.Bool(quietFlag.Name) {

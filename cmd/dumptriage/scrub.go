@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/dump"
 	"dumptriage/report"
 	"dumptriage/scrub"
 	"dumptriage/triage"
+	"dumptriage/triage/verdict"
 )
 
 var (
-	keepNamesFlag = &cli.BoolFlag{Name: "keep-names", DisableDefaultText: true, Usage: "keep the names of threads"}
+	keepNamesFlag = &cli.BoolFlag{Name: "keep-names", DisableDefaultText: true, Usage: "keep the names of threads of a user dump"}
 	forceFlag     = &cli.BoolFlag{Name: "force", DisableDefaultText: true, Usage: "overwrite OUT"}
 	acceptFlag    = &cli.BoolFlag{Name: "accept-differences", DisableDefaultText: true, Usage: "write OUT though some frame does not come out of it as it was"}
 )
@@ -27,40 +30,48 @@ func scrubCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "scrub",
 		Usage:     "write a small dump that unwinds the same and holds nothing else",
-		ArgsUsage: "DUMP OUT",
-		Description: "Walks every thread of a user dump, writes what that needed to OUT, walks that too and compares\n" +
-			"every frame. Texts, command lines, handles, folders and whatever was not looked at are left\n" +
-			"out; of stacks the return addresses and the pointers into the stack are kept.\n" +
-			"A difference is an error, and nothing is written.",
-		Flags:  []cli.Flag{keepNamesFlag, forceFlag, acceptFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, colorFlag, quietFlag},
+		ArgsUsage: "DUMP OUT | DUMP KERNELDUMP OUTDIR",
+		Description: "Walks every thread of a user dump, a kernel dump or both, writes what that needed to OUT, or\n" +
+			"under the dumps' names into OUTDIR, walks that too and compares every frame. Texts, command\n" +
+			"lines, handles, folders and whatever was not looked at are left out; of stacks the return\n" +
+			"addresses and the pointers into the stack are kept. Of a kernel dump the fields of structures\n" +
+			"that were used are kept, and what the verdict on its bugcheck reads; with --process or --all\n" +
+			"those threads are walked. A difference is an error, and nothing is written.",
+		Flags:  []cli.Flag{keepNamesFlag, forceFlag, acceptFlag, processFlag, allFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, colorFlag, quietFlag},
 		Action: runScrub,
 	}
 }
 
 func runScrub(c *cli.Context) error {
-	if c.NArg() != 2 || c.Args().Get(1) == "-" {
-		return usagef("scrub wants a dump and the name of the file to write")
+	if n := c.NArg(); n != 2 && n != 3 || c.Args().Get(n-1) == "-" {
+		return usagef("scrub wants a dump and the name of the file to write, or a user dump, its kernel dump and a folder")
 	}
-	in, out := c.Args().Get(0), c.Args().Get(1)
+	var topt triage.Options
 	opt, err := reportOptions(c)
 	if err != nil {
 		return err
 	}
-	if err := mayWrite(in, out, c.Bool(forceFlag.Name)); err != nil {
-		return err
+	if c.NArg() == 2 {
+		if err := mayWrite(c.Args().Get(0), c.Args().Get(1), c.Bool(forceFlag.Name)); err != nil {
+			return err
+		}
 	}
-	var topt triage.Options
 	if err := setSymbols(c, &topt); err != nil {
 		return fail(c, err)
 	}
-	d, err := openDump(in)
+	topt.Process, topt.AllProcesses = c.String(processFlag.Name), c.Bool(allFlag.Name)
+	in, err := openScrubbed(c)
 	if err != nil {
 		return fail(c, err)
 	}
-	defer d.Close()
+	defer in.Close()
+	out, err := scrubOutputs(c, in)
+	if err != nil {
+		return fail(c, err)
+	}
 	p := newProgress(c, "walking threads")
 	topt.Progress = p.update
-	res, err := scrub.Dump(d, scrub.Options{Triage: topt, KeepNames: c.Bool(keepNamesFlag.Name), Comment: scrubComment})
+	res, err := scrub.Dumps(in.user, in.kernel, in.how, scrub.Options{Triage: topt, KeepNames: c.Bool(keepNamesFlag.Name), Comment: scrubComment, Judge: judgeBugCheck})
 	p.done()
 	if err != nil {
 		return fail(c, err)
@@ -68,18 +79,144 @@ func runScrub(c *cli.Context) error {
 	if n := len(res.Differences); n > 0 && !c.Bool(acceptFlag.Name) {
 		return fail(c, fmt.Errorf("nothing written: %v; in all %d of %d threads differ (--accept-differences writes it all the same)", res.Differences[0], n, res.Threads))
 	}
-	if err := writeWhole(out, res.Bytes); err != nil {
+	if err := writeScrubbed(out, res); err != nil {
 		return fail(c, err)
 	}
-	return tellScrub(c, d, out, res, opt)
+	if in.kernel != nil {
+		note(c, "%s", keptOfKernel)
+	}
+	return tellScrub(c, in, out, res, opt)
 }
 
-func tellScrub(c *cli.Context, d *triage.Dump, out string, res *scrub.Result, opt report.Options) error {
-	s := &report.Scrub{Input: d.Describe(triage.DefaultHashLimit), System: d.System()}
-	if p := d.Process(); p.HasPID {
-		s.PID = &p.PID
+// keptOfKernel is what of a kernel dump cannot be left out.
+const keptOfKernel = "of the kernel dump there remain: registers; addresses, ids and times of threads, processes and the system; names of drivers and modules; parameters of the bugcheck; " +
+	"and what was read of the kernel's code and data, of which docs/privacy.md tells"
+
+// judgeBugCheck is what a verdict on a bugcheck is known by; "" when there is none.
+func judgeBugCheck(inc *triage.Incident) string {
+	v := verdict.Of(inc, verdict.Options{OneProcess: true})
+	if v.Kind != verdict.KindBugCheck || v.Signature == nil || v.BugCheck == nil {
+		return ""
 	}
-	s.ScrubJSON = report.ScrubJSON{Output: out, Size: int64(len(res.Bytes)), Threads: res.Threads, Frames: res.Frames, MemoryBytes: res.Memory}
+	judged := []string{v.Signature.Text, v.Signature.ExactID}
+	for i := range v.BugCheck.Drivers {
+		judged = append(judged, v.BugCheck.Drivers[i].Module.Name())
+	}
+	return strings.Join(judged, " ")
+}
+
+// openScrubbed opens the dump, or the pair, that is to be scrubbed.
+func openScrubbed(c *cli.Context) (*opened, error) {
+	o := &opened{}
+	for _, path := range c.Args().Slice()[:c.NArg()-1] {
+		d, err := openDump(path)
+		if err != nil {
+			o.Close()
+			return nil, err
+		}
+		if !o.add(d) {
+			d.Close()
+			o.Close()
+			return nil, usagef("%s and %s are both %s dumps; scrub takes one dump, or a user dump and its kernel dump", c.Args().Get(0), c.Args().Get(1), half(d.Kernel()))
+		}
+	}
+	if c.NArg() == 3 {
+		o.how = "given"
+	} else if o.user != nil {
+		if beside, ok := triage.Companion(o.user.Path); ok {
+			note(c, "%s lies beside it and is not scrubbed: name it too, and a folder for both", beside)
+		}
+	}
+	return o, nil
+}
+
+// outputs are the files to write; one is "" when its dump was not given.
+type outputs struct{ user, kernel, folder string }
+
+// scrubOutputs says where what is made is written, and refuses what would be destroyed.
+func scrubOutputs(c *cli.Context, in *opened) (out outputs, err error) {
+	last := c.Args().Get(c.NArg() - 1)
+	if c.NArg() == 2 {
+		if in.user != nil {
+			return outputs{user: last}, nil
+		}
+		return outputs{kernel: last}, nil
+	}
+	if last == "" {
+		return out, usagef("an empty folder name was given")
+	}
+	if st, err := os.Stat(last); err == nil && !st.IsDir() {
+		return out, usagef("%s is no folder: a pair of dumps is written into one", last)
+	}
+	out = outputs{filepath.Join(last, plainName(in.user)), filepath.Join(last, plainName(in.kernel)), last}
+	if strings.EqualFold(out.user, out.kernel) {
+		return out, usagef("both dumps would be written to %s", out.user)
+	}
+	for _, path := range []string{out.user, out.kernel} {
+		for _, d := range []*triage.Dump{in.user, in.kernel} {
+			if err := mayWrite(d.Path, path, c.Bool(forceFlag.Name)); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// plainName is the name of a dump's file, unpacked.
+func plainName(d *triage.Dump) string {
+	name := filepath.Base(d.Path)
+	if m := d.File.Member(); m != "" {
+		name = dump.BaseName(m)
+	}
+	for _, packed := range []string{".zst", ".gz", ".zip", ".cab"} {
+		if n := len(name) - len(packed); n > 0 && strings.EqualFold(name[n:], packed) {
+			name = name[:n]
+		}
+	}
+	return name
+}
+
+// writeScrubbed writes one file or both; a second one that fails takes the first away.
+func writeScrubbed(out outputs, res *scrub.Result) error {
+	if out.folder != "" {
+		if err := os.MkdirAll(out.folder, 0o777); err != nil {
+			return err
+		}
+	}
+	if out.user != "" {
+		if err := writeWhole(out.user, res.Bytes); err != nil {
+			return err
+		}
+	}
+	if out.kernel == "" {
+		return nil
+	}
+	err := writeWhole(out.kernel, res.Kernel)
+	if err != nil && out.user != "" {
+		err = errors.Join(err, os.Remove(out.user))
+	}
+	return err
+}
+
+func tellScrub(c *cli.Context, in *opened, out outputs, res *scrub.Result, opt report.Options) error {
+	s := &report.Scrub{}
+	for _, d := range []*triage.Dump{in.kernel, in.user} {
+		if d == nil {
+			continue
+		}
+		s.Inputs = append([]triage.Input{d.Describe(triage.DefaultHashLimit)}, s.Inputs...)
+		s.System = d.System()
+		if p := d.Process(); p.HasPID {
+			s.PID = &p.PID
+		}
+	}
+	s.ScrubJSON = report.ScrubJSON{Output: out.user, Size: int64(len(res.Bytes)), Threads: res.Threads, Frames: res.Frames, MemoryBytes: res.Memory}
+	switch {
+	case out.user == "":
+		s.Output, s.Size = out.kernel, int64(len(res.Kernel))
+	case out.kernel != "":
+		s.KernelOutput, s.KernelSize = out.kernel, int64(len(res.Kernel))
+	}
 	for _, l := range res.Loosened {
 		s.Loosened = append(s.Loosened, report.LoosenedJSON{ThreadID: l.Thread, Kept: l.Level.String()})
 	}
@@ -104,7 +241,7 @@ func mayWrite(in, out string, force bool) error {
 	case err != nil:
 		return err
 	}
-	if dump, err := os.Stat(in); err == nil && os.SameFile(dump, st) {
+	if given, err := os.Stat(in); err == nil && os.SameFile(given, st) {
 		return usagef("%s and %s are the same file", in, out)
 	}
 	switch {

@@ -1,0 +1,298 @@
+package scrub
+
+import (
+	"cmp"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"dumptriage/dump"
+	"dumptriage/kdump"
+	"dumptriage/triage"
+)
+
+// kernelFile is a kernel dump that is scrubbed: what of its file is used, and what for.
+type kernelFile struct {
+	in        *triage.Dump // as it is
+	src       *kdump.File  // the same, watched
+	structure map[int64]*pageUse
+	memory    map[int64]*pageUse
+	present   map[int64]*pageUse // there as zeros; by page number of the file, as the others
+	runs      []fileRun          // where memory that was read lies, by address when frozen
+	folders   []folder
+	systemMem bool // memory of user mode does not count
+	frozen    bool
+
+	patches map[int64]byte // what is written in the place of what was there
+}
+
+// fileRun says that n bytes of memory at va lie at off in the file.
+type fileRun struct {
+	va  uint64
+	off int64
+	n   int64
+}
+
+// folder is a text whose characters are replaced.
+type folder struct {
+	off   int64
+	n     int
+	width int // bytes of a character
+}
+
+// maxRuns bounds how many reads are noted before those that adjoin are joined, and
+// maxKernelRuns how many there may be then.
+const (
+	maxRuns       = 1 << 16
+	maxKernelRuns = 1 << 21
+	maxFolders    = 1 << 16
+)
+
+// watchKernel opens the dump once more, so that what is used of it is noted.
+func watchKernel(in *triage.Dump) (*kernelFile, *triage.Dump, error) {
+	k := &kernelFile{in: in, structure: map[int64]*pageUse{}, memory: map[int64]*pageUse{}, present: map[int64]*pageUse{}}
+	d, err := in.Watched(k.used)
+	if err != nil {
+		return nil, nil, err
+	}
+	return k, d, nil
+}
+
+// used implements kdump.Watcher.
+func (k *kernelFile) used(use kdump.Use, va uint64, off int64, n int) {
+	if k.frozen || n <= 0 || off < 0 {
+		return
+	}
+	switch use {
+	case kdump.UseFolder, kdump.UseFolder8:
+		width := 2
+		if use == kdump.UseFolder8 {
+			width = 1
+		}
+		if len(k.folders) < maxFolders {
+			k.folders = append(k.folders, folder{off, n, width})
+		}
+		mark(k.structure, off, n)
+	case kdump.UsePresence:
+		mark(k.present, off, n)
+	case kdump.UseMemory:
+		if k.systemMem && k.userAddress(va) {
+			return
+		}
+		mark(k.memory, off, n)
+		k.noteRun(fileRun{va, off, int64(n)})
+	default:
+		mark(k.structure, off, n)
+	}
+}
+
+func (k *kernelFile) userAddress(va uint64) bool {
+	if k.in.Format() == dump.FormatKernel32 {
+		return va < 1<<31
+	}
+	return va < 1<<63
+}
+
+// mark sets the bits of bytes of the file.
+func mark(pages map[int64]*pageUse, off int64, n int) {
+	for n > 0 {
+		page := pages[off/pageSize]
+		if page == nil {
+			page = &pageUse{}
+			pages[off/pageSize] = page
+		}
+		in := int(off % pageSize)
+		part := min(n, pageSize-in)
+		page.mark(in, part)
+		off, n = off+int64(part), n-part
+	}
+}
+
+func (k *kernelFile) noteRun(r fileRun) {
+	if last := len(k.runs) - 1; last >= 0 {
+		if l := &k.runs[last]; r.off-l.off == int64(r.va-l.va) && r.off >= l.off && r.off <= l.off+l.n {
+			l.n = max(l.n, r.off+r.n-l.off)
+			return
+		}
+	}
+	if k.runs = append(k.runs, r); len(k.runs)%maxRuns == 0 && len(k.runs) < maxKernelRuns {
+		k.joinRuns()
+	}
+}
+
+// joinRuns sorts the runs by address and joins those that adjoin.
+func (k *kernelFile) joinRuns() {
+	slices.SortFunc(k.runs, func(a, b fileRun) int { return cmp.Or(cmp.Compare(a.va, b.va), cmp.Compare(a.off, b.off)) })
+	out := k.runs[:0]
+	for _, r := range k.runs {
+		if n := len(out); n > 0 {
+			if l := &out[n-1]; r.off-l.off == int64(r.va-l.va) && r.va-l.va <= uint64(l.n) {
+				l.n = max(l.n, int64(r.va-l.va)+r.n)
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	k.runs = out
+}
+
+func (k *kernelFile) freeze() {
+	k.frozen = true
+	k.joinRuns()
+}
+
+// isUsed reports whether the byte at an offset is kept.
+func (k *kernelFile) isUsed(off int64) bool {
+	return bit(k.structure, off) || bit(k.memory, off)
+}
+
+func bit(pages map[int64]*pageUse, off int64) bool {
+	page := pages[off/pageSize]
+	return page != nil && page.all(int(off%pageSize), 1)
+}
+
+// isThere reports whether the byte at an offset is kept, or a zero in its place.
+func (k *kernelFile) isThere(off int64) bool { return k.isUsed(off) || bit(k.present, off) }
+
+// usedPages returns the numbers of the file's pages of which something is kept,
+// ascending.
+func (k *kernelFile) usedPages() []int64 {
+	all := maps.Clone(k.structure)
+	maps.Copy(all, k.memory)
+	maps.Copy(all, k.present)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// bytes returns n bytes of the file at off as they are written: what is not kept is 0.
+func (k *kernelFile) bytes(off int64, n int) ([]byte, error) {
+	old := make([]byte, n)
+	if got, err := k.in.File.ReadAt(old, off); got < n && got == 0 && err != nil {
+		return nil, &dump.Error{Code: dump.IO, File: k.in.Path, Offset: off, Size: int64(n), Msg: "cannot be read", Err: err}
+	}
+	for i := range old {
+		if v, ok := k.patches[off+int64(i)]; ok {
+			old[i] = v
+		} else if !k.isUsed(off + int64(i)) {
+			old[i] = 0
+		}
+	}
+	return old, nil
+}
+
+// patchFolders puts separators in the place of folders.
+func (k *kernelFile) patchFolders() {
+	for _, f := range k.folders {
+		for i := range f.n {
+			v := byte('\\')
+			if i%f.width != 0 {
+				v = 0
+			}
+			k.patches[f.off+int64(i)] = v
+		}
+	}
+}
+
+// reduceStacks decides on the words of stacks that were looked at as memory, and are no
+// field of a structure: one that is not kept becomes 1, or stays 0.
+func (s *scrubber) reduceStacks() error {
+	k := s.kernel
+	k.patches = map[int64]byte{}
+	budget := uint64(stackBudget)
+	for i := range s.places {
+		a := &s.places[i]
+		at, _ := slices.BinarySearchFunc(k.runs, a.lo, func(r fileRun, lo uint64) int { return cmp.Compare(r.va, lo) })
+		for at > 0 && k.runs[at-1].va+uint64(k.runs[at-1].n-1) >= a.lo {
+			at--
+		}
+		for ; at < len(k.runs) && k.runs[at].va < a.hi; at++ {
+			r := &k.runs[at]
+			if uint64(r.n) > budget {
+				return &dump.Error{Code: dump.Limit, File: k.in.Path, Stream: "threads", Offset: -1, Size: -1, Msg: "the stacks of the threads overlap too often"}
+			}
+			budget -= uint64(r.n)
+			if err := s.reduceRun(a, r); err != nil {
+				return err
+			}
+		}
+	}
+	k.patchFolders()
+	return nil
+}
+
+// reduceRun decides on the words of one run that lie in a stack.
+func (s *scrubber) reduceRun(a *area, r *fileRun) error {
+	k := s.kernel
+	data := make([]byte, r.n)
+	n, err := k.in.File.ReadAt(data, r.off)
+	if n < len(data) && err != nil && n == 0 {
+		return &dump.Error{Code: dump.IO, File: k.in.Path, Offset: r.off, Size: r.n, Msg: "cannot be read", Err: err}
+	}
+	b := block{r.va, data[:n]}
+	if n == 0 {
+		return nil
+	}
+	from, to := a.within(&b)
+	if s.levels[a.thread] == All {
+		for i := from; i < to; i++ {
+			delete(k.patches, r.off+int64(i))
+		}
+		return nil
+	}
+	size := a.word
+	unaligned := int((r.va + uint64(from)) % uint64(size))
+	for i := from; i < to; {
+		n := min(size-unaligned, to-i) // a part of a word is no pointer
+		whole := n == size
+		unaligned = 0
+		w := data[i : i+n]
+		keep := whole && (word(w) == 0 || s.keepWord(a, r.va+uint64(i), word(w)))
+		zero := allZero(w)
+		for j := range n {
+			off := r.off + int64(i+j)
+			switch {
+			case bit(k.structure, off):
+			case keep:
+				delete(k.patches, off)
+			case j == 0 && !zero:
+				k.patches[off] = 1
+			default:
+				k.patches[off] = 0
+			}
+		}
+		i += n
+	}
+	return nil
+}
+
+func allZero(b []byte) bool {
+	return !slices.ContainsFunc(b, func(v byte) bool { return v != 0 })
+}
+
+// keptMemory returns how many bytes of the file are kept, of a whole system's those of
+// its pages.
+func (k *kernelFile) keptMemory() int64 {
+	n, first := int64(0), int64(0)
+	if k.src.PhysicalMemory() != nil {
+		for _, s := range k.src.Sections() {
+			if s.Name == "pages" {
+				first = s.Offset
+			}
+		}
+	}
+	for _, page := range k.usedPages() {
+		if page < first/pageSize {
+			continue
+		}
+		for i := range pageSize / 64 {
+			var word uint64
+			if p := k.structure[page]; p != nil {
+				word |= p[i]
+			}
+			if p := k.memory[page]; p != nil {
+				word |= p[i]
+			}
+			n += int64(bits.OnesCount64(word))
+		}
+	}
+	return n
+}

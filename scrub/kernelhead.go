@@ -1,0 +1,81 @@
+package scrub
+
+import (
+	"slices"
+
+	"dumptriage/dump"
+)
+
+// kernelHeader places what a header of a kernel dump has (DUMP_HEADER32 and
+// DUMP_HEADER64, and TRIAGE_DUMP32 and TRIAGE_DUMP64 behind them).
+type kernelHeader struct {
+	size                   int
+	context, contextSize   int
+	dumpType, required     int
+	comment, version       int
+	reserved               [][2]int // begin and end of what nothing is known of
+	triageSize             int
+	dataPage, kdbg, blocks int // offsets in the triage header, of an offset and a size or count
+	driverSize             int
+}
+
+var kernelHeader64 = kernelHeader{size: 0x2000, context: 0x348, contextSize: 3000, dumpType: 0xf98, required: 0xfa0,
+	comment: 0xfb0, version: 0x60, reserved: [][2]int{{0x1058, 0x2000}},
+	triageSize: 0x80, dataPage: 0x68, kdbg: 0x70, blocks: 0x78, driverSize: 0x90}
+
+var kernelHeader32 = kernelHeader{size: 0x1000, context: 0x320, contextSize: 1200, dumpType: 0xf88, required: 0xfa0,
+	comment: 0x820, version: 0x3c, reserved: [][2]int{{0x8a0, 0xf88}, {0xfc8, 0x1000}},
+	triageSize: 0x68, dataPage: 0x50, kdbg: 0x58, blocks: 0x60, driverSize: 0x4c}
+
+const commentSize, versionSize = 128, 32
+
+// Fields of the triage header that are the same in both.
+const (
+	triageSizeOfDump   = 0x04
+	triageValid        = 0x08
+	triageDrivers      = 0x30
+	triageBrokenDriver = 0x40
+	validMark          = 0x44475254 // "TRGD"
+)
+
+// header returns the dump's header without the comment, without the registers that no
+// stack is unwound by, and without bytes that nothing is known of.
+func (k *kernelFile) header(comment string) (record, *kernelHeader, error) {
+	l := &kernelHeader64
+	if k.src.Format() == dump.FormatKernel32 {
+		l = &kernelHeader32
+	}
+	b := make(record, l.size)
+	if _, err := k.in.File.ReadAt(b, 0); err != nil {
+		return nil, nil, &dump.Error{Code: dump.IO, File: k.in.Path, Stream: "DUMP_HEADER", Offset: 0, Size: int64(l.size), Msg: "cannot be read", Err: err}
+	}
+	for _, r := range l.reserved {
+		clear(b[r[0]:r[1]])
+	}
+	clear(b[l.version : l.version+versionSize])
+	clear(b[l.comment : l.comment+commentSize])
+	copy(b[l.comment:l.comment+commentSize-1], comment)
+	k.reduceContext(b[l.context : l.context+l.contextSize])
+	return b, l, nil
+}
+
+// reduceContext clears all of a CONTEXT but the registers that layouts places, and says
+// so in its flags.
+func (k *kernelFile) reduceContext(b record) {
+	l := layouts[k.src.System().Arch]
+	if l == nil {
+		clear(b)
+		return
+	}
+	old := slices.Clone(b)
+	clear(b)
+	const vectors = 0x8 | 0x20 | 0x40 // floating point, extended, XSTATE; of ARM64 4
+	parts := uint64(le.Uint32(old[l.flagsAt:]))
+	if parts &^= vectors; k.src.System().Arch == dump.ARM64 {
+		parts &^= 4
+	}
+	b.put(l.flagsAt, 4, parts)
+	for _, s := range l.slots {
+		copy(b[s.off:s.off+s.size], old[s.off:s.off+s.size])
+	}
+}
