@@ -24,6 +24,7 @@ var faultRules = [...]faultRule{
 	{code: 0x26, context: 2, trap: -1, record: 1, number: -1, location: -1},   // CDFS_FILE_SYSTEM
 	{code: 0x27, context: 2, trap: -1, record: 1, number: -1, location: -1},   // RDR_FILE_SYSTEM
 	{code: 0x2b, context: -1, trap: 0, record: -1, number: -1, location: -1},  // PANIC_STACK_SWITCH
+	{code: 0x30, context: -1, trap: 2, record: -1, number: -1, location: -1},  // SET_OF_INVALID_CONTEXT
 	{code: 0x34, context: 2, trap: -1, record: 1, number: -1, location: -1},   // CACHE_MANAGER
 	{code: 0x3b, context: 2, trap: -1, record: -1, number: 0, location: 1},    // SYSTEM_SERVICE_EXCEPTION
 	{code: 0x50, context: -1, trap: -1, record: -1, number: -1, location: 2},  // PAGE_FAULT_IN_NONPAGED_AREA
@@ -47,10 +48,13 @@ var faultRules = [...]faultRule{
 	{code: 0x108, context: 2, trap: -1, record: 1, number: -1, location: -1},  // THIRD_PARTY_FILE_SYSTEM_FAILURE
 	{code: 0x10f, context: 1, trap: -1, record: 0, number: -1, location: -1},  // RESOURCE_MANAGER_EXCEPTION_NOT_HANDLED
 	{code: 0x12c, context: 2, trap: -1, record: 1, number: -1, location: -1},  // EXFAT_FILE_SYSTEM
+	{code: 0x135, context: 1, trap: -1, record: -1, number: 0, location: -1},  // REGISTRY_FILTER_DRIVER_EXCEPTION
 	{code: 0x139, context: -1, trap: 1, record: 2, number: -1, location: -1},  // KERNEL_SECURITY_CHECK_FAILURE
 	{code: 0x149, context: 2, trap: -1, record: 1, number: -1, location: -1},  // REFS_FILE_SYSTEM
 	{code: 0x151, context: -1, trap: 1, record: -1, number: -1, location: 0},  // UNSUPPORTED_INSTRUCTION_MODE
 	{code: 0x18d, context: 3, trap: -1, record: 2, number: -1, location: -1},  // SECURE_FAULT_UNHANDLED
+	{code: 0x1aa, context: 2, trap: -1, record: 3, number: -1, location: -1},  // EXCEPTION_ON_INVALID_STACK
+	{code: 0x1ab, context: 2, trap: -1, record: -1, number: -1, location: -1}, // UNWIND_ON_INVALID_STACK
 }
 
 // fault is what the bugcheck's parameters lead to.

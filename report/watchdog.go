@@ -10,14 +10,14 @@ import (
 
 // HungCPUJSON is the processor that a clock watchdog found hanging.
 type HungCPUJSON struct {
-	CPU       uint32 `json:"cpu" jsonschema_description:"its number"`
-	Parameter int    `json:"parameter" jsonschema_description:"1 to 4: that says so"`
-	InDump    bool   `json:"in_dump" jsonschema_description:"the processor's state is in the dump; cpus shows its stack"`
-	Idle      bool   `json:"idle,omitempty"`
-	Stack     string `json:"stack,omitempty" jsonschema_description:"dpc or interrupt: it was on that stack of its own"`
-	Thread    string `json:"thread,omitempty" jsonschema_description:"process and thread id in hexadecimal"`
-	At        string `json:"at,omitempty" jsonschema_description:"innermost frame of a driver on its stack"`
-	Frame     *int   `json:"frame,omitempty" jsonschema_description:"its index there"`
+	CPU       *uint32 `json:"cpu,omitempty" jsonschema_description:"its number"`
+	Parameter int     `json:"parameter" jsonschema_description:"1 to 4: that says so"`
+	InDump    bool    `json:"in_dump" jsonschema_description:"the processor's state is in the dump; cpus shows its stack"`
+	Idle      bool    `json:"idle,omitempty"`
+	Stack     string  `json:"stack,omitempty" jsonschema_description:"dpc or interrupt: it was on that stack of its own"`
+	Thread    string  `json:"thread,omitempty" jsonschema_description:"process and thread id in hexadecimal"`
+	At        string  `json:"at,omitempty" jsonschema_description:"innermost frame of a driver on its stack"`
+	Frame     *int    `json:"frame,omitempty" jsonschema_description:"its index there"`
 }
 
 // ProfileJSON is what the DPC watchdog captured of a processor's stacks.
@@ -41,7 +41,10 @@ func hungJSON(v *bugcheck.HungCPU, h hexer) *HungCPUJSON {
 	if v == nil {
 		return nil
 	}
-	j := &HungCPUJSON{CPU: v.Number, Parameter: v.Parameter + 1, InDump: v.CPU != nil && v.CPU.Kernel != nil, Thread: v.Thread, Frame: index(v.Index)}
+	j := &HungCPUJSON{Parameter: v.Parameter + 1, InDump: v.CPU != nil && v.CPU.Kernel != nil, Thread: v.Thread, Frame: index(v.Index)}
+	if v.Known {
+		j.CPU = &v.Number
+	}
 	if v.CPU != nil {
 		j.Idle = v.CPU.Idle
 		if v.CPU.Switched != nil {
@@ -76,6 +79,9 @@ func (t *text) watchdog(inc *triage.Incident, v *bugcheck.Verdict, opt Options) 
 }
 
 func (t *text) hungWords(inc *triage.Incident, h *bugcheck.HungCPU) string {
+	if !h.Known {
+		return "a processor whose state is not in the dump"
+	}
 	if h.CPU == nil {
 		return fmt.Sprintf("processor %d, whose state is not in the dump", h.Number)
 	}

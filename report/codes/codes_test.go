@@ -135,6 +135,16 @@ func TestBugCheckParams(t *testing.T) {
 	if v, ok := BugCheckValueOf(0x9f, 2, [4]uint64{5, 0, 1, 0}); ok {
 		t.Errorf("0x9f, 5: %+v", v)
 	}
+	// The page of 0x1DA: with 4 and 6 parameter 2 is the operation, 2 of them an MSR write.
+	if v, ok := BugCheckValueOf(0x1da, 1, [4]uint64{6, 2, 0, 0}); !ok || v.Text != "writing an MSR" {
+		t.Errorf("0x1da, 6: %+v", v)
+	}
+	if p, _ = BugCheckParams(0x1da, [4]uint64{2}); p[1].Kind != KindDecimal || p[2].Meaning != "APIC id" {
+		t.Errorf("0x1da, 2: %+v", p)
+	}
+	if p, _ = BugCheckParams(0x30, [4]uint64{}); p[2].Kind != KindTrap {
+		t.Errorf("0x30: %+v", p)
+	}
 	if _, ok := BugCheckValueOf(0x1a, 7, [4]uint64{1}); ok {
 		t.Error("a fifth parameter")
 	}
@@ -163,7 +173,7 @@ func TestSecondaryData(t *testing.T) {
 // What holds of the whole table of bugchecks: values are of parameters that it
 // knows, and a parameter that tells kinds apart has kinds.
 func TestBugCheckTableHolds(t *testing.T) {
-	const documented = 240 // codes with parameters; more are welcome
+	const documented = 284 // codes with parameters; more are welcome
 	if n := len(bugCheckParams); n < documented {
 		t.Errorf("%d codes have parameters, want %d", n, documented)
 	}

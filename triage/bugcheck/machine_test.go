@@ -64,6 +64,21 @@ func TestClockTimeout(t *testing.T) {
 	}
 }
 
+// 0x102 names the processor by its KPRCB alone: its number is known when the dump has it.
+func TestDPCQueueTimeout(t *testing.T) {
+	for prcb, known := range map[bool]bool{true: true, false: false} {
+		v := stopped(t, machine.Windows22H2, func(m *machine.Machine) {
+			m.BugCheck, m.Parameters = 0x102, [4]uint64{0x18, 0xfffff80099990000}
+			if prcb {
+				m.Parameters[1] = m.CPUs[3].PRCB
+			}
+		})
+		if h := v.Hung; h == nil || h.Known != known || known && (h.Number != 3 || v.Blame.Step != "processor" || v.Blame.Name != "acmefilt.sys") {
+			t.Errorf("in the dump %v: %+v, %+v", known, h, v.Blame)
+		}
+	}
+}
+
 // A single DPC is on the stack, on the processor's own; time spent in all is in the
 // profile, whoever runs at the end. What lies behind the captures is older.
 func TestDPCTimeout(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 // HungCPU is the processor that a clock watchdog found hanging.
 type HungCPU struct {
 	Number    uint32
+	Known     bool          // Number is: a parameter gives it, or the processor is in the dump
 	Parameter int           // that says so
 	CPU       *triage.CPU   // nil when it is not in the dump
 	Thread    string        // process and thread id in hexadecimal, "" when not known
@@ -128,20 +129,20 @@ func (j *judge) blameProfile(b *Blame) bool {
 	return false
 }
 
-// hungCPU finds the processor that parameter i names by its KPRCB, the one after by
-// its number.
+// hungCPU finds the processor that parameter i names by its KPRCB; the one after gives
+// its number, if that is a number.
 func (j *judge) hungCPU(i int) {
 	p := &j.v.Parameters[i]
 	h := &HungCPU{Parameter: i, Index: -1}
 	if i < 3 && j.v.Parameters[i+1].Kind == codes.KindDecimal {
-		h.Number = uint32(j.v.Parameters[i+1].Value)
+		h.Number, h.Known = uint32(j.v.Parameters[i+1].Value), true
 	}
 	for k := range j.inc.CPUs {
 		c := &j.inc.CPUs[k]
 		if c.PRCB != p.Value || p.Value == 0 {
 			continue
 		}
-		h.CPU, h.Number = c, c.Number
+		h.CPU, h.Number, h.Known = c, c.Number, true
 		if t := c.Thread; t >= 0 && j.inc.Threads[t].KernelInfo != nil && !c.Idle {
 			h.Thread = threadName(&j.inc.Threads[t].Thread, j.inc.Threads[t].KernelInfo)
 		}
