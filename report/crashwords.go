@@ -143,8 +143,8 @@ func crashDetail(inc *triage.Incident, v *crash.Verdict) string {
 		if t.Message != "" {
 			thrown = strings.TrimSpace(thrown + fmt.Sprintf(" %q", t.Message))
 		}
-		if t.HasHR {
-			thrown = hresultName(t.HResult)
+		if t.HasHR && thrown == "" {
+			thrown = hresultWords(t)
 		}
 	}
 	sub := ""
@@ -164,17 +164,18 @@ func crashDetail(inc *triage.Incident, v *crash.Verdict) string {
 	return joinWith(", ", thrown, sub, v.Detail, assertion)
 }
 
-// hresults are the errors that unhandled .NET exceptions most often have.
-// Source: the HResult values of the .NET documentation.
-var hresults = map[uint32]string{
-	0x80004003: "NullReferenceException", 0x80131500: "Exception", 0x80131501: "SystemException", 0x80131502: "ArgumentOutOfRangeException",
-	0x80131508: "IndexOutOfRangeException", 0x80131509: "InvalidOperationException", 0x80131513: "MissingMethodException", 0x80131515: "NotSupportedException",
-	0x80131522: "TypeLoadException", 0x80131524: "DllNotFoundException", 0x80131525: "EntryPointNotFoundException", 0x80131534: "TypeInitializationException",
-	0x80131604: "TargetInvocationException", 0x80131620: "IOException", 0x80131623: "Environment.FailFast", 0x80070002: "FileNotFoundException",
-	0x80070057: "ArgumentException", 0x8007000e: "OutOfMemoryException", 0x80004002: "InvalidCastException", 0x80131537: "FormatException",
+// hresultWords say what a .NET exception's HRESULT tells of its type.
+func hresultWords(t *crash.Thrown) string {
+	if len(t.ByHResult) == 0 {
+		return "HRESULT " + hex32(t.HResult)
+	}
+	last := len(t.ByHResult) - 1
+	types := t.ByHResult[last]
+	if last > 0 {
+		types = strings.Join(t.ByHResult[:last], ", ") + " or " + types
+	}
+	return types + " by its HRESULT " + hex32(t.HResult)
 }
-
-func hresultName(hr uint32) string { return joinWith(", ", hex32(hr), hresults[hr]) }
 
 func recursionWords(frames []triage.Frame, r *crash.Recursion) string {
 	more := ""

@@ -52,7 +52,10 @@ type ThrownJSON struct {
 	Types   []string `json:"types,omitempty" jsonschema_description:"that it can be caught as"`
 	Message string   `json:"message,omitempty"`
 	HResult string   `json:"hresult,omitempty"`
-	Address string   `json:"address,omitempty"`
+
+	TypesByHResult []string `json:"types_by_hresult,omitempty" jsonschema_description:"types of .NET exceptions that have this hresult by default, where the object was not read"`
+
+	Address string `json:"address,omitempty"`
 }
 
 // RecursionJSON is a run of frames that repeats.

@@ -143,6 +143,7 @@ var policies = map[string]redact.Policy{
 	"unwind.Note.Op":                     redact.Keep,
 	"crash.Pattern.Meaning":              redact.Keep,
 	"crash.Thrown.Types":                 redact.Keep,
+	"crash.Thrown.ByHResult":             redact.Keep,
 	"hang.Wait.Roles":                    redact.Keep,
 	"signature.Signature.Class":          redact.Keep,
 	"signature.Signature.Text":           redact.Keep,

@@ -169,7 +169,7 @@ func crashAnalysisJSON(inc *triage.Incident, c *crash.Verdict, h hexer) *CrashAn
 			j.Exception.Type, j.Exception.Types = t.Types[0], t.Types
 		}
 		if t.HasHR {
-			j.Exception.HResult = hex32(t.HResult)
+			j.Exception.HResult, j.Exception.TypesByHResult = hex32(t.HResult), t.ByHResult
 		}
 	}
 	j.Recursion = recursionJSON(inc, c)

@@ -8,7 +8,10 @@
 // "" and never a guess. Any value is accepted, since codes come from dumps.
 package codes
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 //go:generate go test -run TestTablesAreFresh -update
 
@@ -66,6 +69,17 @@ func BugCheck(code uint32) (name string, params [4]string, live bool) {
 		params[k] = p.Meaning
 	}
 	return bugCheckTable.lookup(bugCheckTable.codes[i]), params, live
+}
+
+// CLRExceptions lists the types of .NET exceptions that have an HRESULT when
+// nothing gives them another, the one that the runtime makes of it first; nil when
+// no type is known to. A type that is derived from them may have it too.
+func CLRExceptions(hresult uint32) []string {
+	names := clrExceptionTable.lookup(hresult)
+	if names == "" {
+		return nil
+	}
+	return strings.Split(names, "|")
 }
 
 // ThreadState names a KTHREAD_STATE.

@@ -1,6 +1,9 @@
 package codes
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // Values are those of the public headers and documentation pages.
 func TestException(t *testing.T) {
@@ -219,5 +222,23 @@ func TestBugCheckTableHolds(t *testing.T) {
 	}
 	if n := len(bugCheckUnverified); n > 1 {
 		t.Errorf("%d codes were not checked against their pages", n)
+	}
+}
+
+// By corerror.h and rexcep.h of the runtime, as published.
+func TestCLRExceptions(t *testing.T) {
+	for hr, want := range map[uint32][]string{
+		0x80131509: {"System.InvalidOperationException"},
+		0x80131523: {"System.EntryPointNotFoundException"}, // and not 0x80131525,
+		0x80131525: {"System.Threading.ThreadStartException"},
+		0x80131577: {"System.Collections.Generic.KeyNotFoundException"},
+		0x80131500: {"System.Exception"},
+		0x80070002: {"System.IO.FileNotFoundException"},
+		0x80004003: {"System.NullReferenceException", "System.ArgumentNullException", "System.AccessViolationException"},
+		0x80131499: nil, 0: nil, 0xffffffff: nil,
+	} {
+		if got := CLRExceptions(hr); !slices.Equal(got, want) {
+			t.Errorf("%#x: %q, want %q", hr, got, want)
+		}
 	}
 }

@@ -31,6 +31,7 @@ var tables = []struct{ file, name, doc string }{
 	{"bugchecks.tsv", "bugCheckTable", "bugcheck codes"},
 	{"threadstates.tsv", "threadStateTable", "thread states"},
 	{"waitreasons.tsv", "waitReasonTable", "wait reasons"},
+	{"clrexceptions.tsv", "clrExceptionTable", "types of .NET exceptions"},
 	{"irpmajors.tsv", "irpMajorTable", "major functions of IRPs"},
 }
 

@@ -1306,6 +1306,67 @@ var waitReasonTable = table{
 		"WrPhysicalFaultWrIoRing",
 }
 
+// clrExceptionTable holds the types of .NET exceptions of tables/clrexceptions.tsv.
+var clrExceptionTable = table{
+	codes: []uint32{
+		0x8000211d, 0x80004001, 0x80004002, 0x80004003, 0x80004005, 0x8002000e, 0x80020012, 0x80070002, 0x80070003, 0x80070005,
+		0x8007000b, 0x8007000e, 0x80070026, 0x80070057, 0x8007007e, 0x800700c1, 0x800700ce, 0x80070216, 0x800703e9, 0x80131013,
+		0x80131014, 0x80131015, 0x80131018, 0x8013101b, 0x80131040, 0x80131047, 0x80131058, 0x8013106a, 0x8013141d, 0x80131430,
+		0x80131431, 0x80131500, 0x80131501, 0x80131502, 0x80131503, 0x80131504, 0x80131505, 0x80131506, 0x80131507, 0x80131508,
+		0x80131509, 0x8013150a, 0x8013150c, 0x8013150d, 0x80131510, 0x80131511, 0x80131512, 0x80131513, 0x80131514, 0x80131515,
+		0x80131516, 0x80131517, 0x80131518, 0x80131519, 0x8013151a, 0x80131520, 0x80131522, 0x80131523, 0x80131524, 0x80131525,
+		0x80131527, 0x80131528, 0x80131529, 0x8013152b, 0x8013152c, 0x8013152d, 0x80131530, 0x80131531, 0x80131532, 0x80131533,
+		0x80131534, 0x80131535, 0x80131536, 0x80131537, 0x80131538, 0x80131539, 0x8013153a, 0x8013153b, 0x8013153d, 0x8013153e,
+		0x80131541, 0x80131542, 0x80131543, 0x80131577, 0x80131578, 0x80131600, 0x80131601, 0x80131602, 0x80131603, 0x80131604,
+		0x80131605, 0x80131620, 0x80131621, 0x80131622, 0x80131640, 0x80131902, 0x80131920, 0x80131924, 0x80131940, 0x80131941,
+		0x80131942, 0x80131943,
+	},
+	ends: []uint16{
+		41, 71, 98, 188, 361, 408, 436, 467, 503, 537, 567, 594, 624, 648, 679, 709,
+		739, 765, 794, 822, 855, 892, 922, 952, 979, 1006, 1036, 1083, 1113, 1164, 1234, 1250,
+		1272, 1306, 1339, 1369, 1392, 1423, 1450, 1481, 1513, 1546, 1597, 1634, 1662, 1690, 1719, 1748,
+		1785, 1813, 1837, 1857, 1902, 1945, 1973, 2010, 2034, 2068, 2095, 2132, 2188, 2219, 2254, 2293,
+		2343, 2383, 2420, 2481, 2530, 2591, 2625, 2681, 2731, 2753, 2814, 2850, 2880, 2913, 2947, 3002,
+		3032, 3078, 3104, 3151, 3193, 3220, 3268, 3313, 3346, 3389, 3437, 3458, 3485, 3515, 3554, 3597,
+		3622, 3660, 3683, 3719, 3747, 3778,
+	},
+	names: "" +
+		"System.Reflection.AmbiguousMatchExceptionSystem.NotImplementedExceptionSystem.InvalidCastException" +
+		"System.NullReferenceException|System.ArgumentNullException|System.AccessViolationExceptionSystem.Runtime.InteropServices.ExternalException|System.Runtime.InteropServices.COMException|System.Runtime.InteropServices.SEHException|System.ComponentModel.Win32ExceptionSystem.Reflection.TargetParameterCountException" +
+		"System.DivideByZeroExceptionSystem.IO.FileNotFoundExceptionSystem.IO.DirectoryNotFoundException" +
+		"System.UnauthorizedAccessExceptionSystem.BadImageFormatExceptionSystem.OutOfMemoryException" +
+		"System.IO.EndOfStreamExceptionSystem.ArgumentExceptionSystem.IO.FileNotFoundException" +
+		"System.BadImageFormatExceptionSystem.IO.PathTooLongExceptionSystem.ArithmeticException" +
+		"System.StackOverflowExceptionSystem.TypeUnloadedExceptionSystem.AppDomainUnloadedException" +
+		"System.CannotUnloadAppDomainExceptionSystem.BadImageFormatExceptionSystem.BadImageFormatException" +
+		"System.IO.FileLoadExceptionSystem.IO.FileLoadExceptionSystem.BadImageFormatException" +
+		"System.Runtime.AmbiguousImplementationExceptionSystem.BadImageFormatExceptionSystem.Security.Cryptography.CryptographicException" +
+		"System.Security.Cryptography.CryptographicUnexpectedOperationExceptionSystem.ExceptionSystem.SystemException" +
+		"System.ArgumentOutOfRangeExceptionSystem.ArrayTypeMismatchExceptionSystem.ContextMarshalException" +
+		"System.TimeoutExceptionSystem.ExecutionEngineExceptionSystem.FieldAccessException" +
+		"System.IndexOutOfRangeExceptionSystem.InvalidOperationExceptionSystem.Security.SecurityException" +
+		"System.Runtime.Serialization.SerializationExceptionSystem.Security.VerificationExceptionSystem.MethodAccessException" +
+		"System.MissingFieldExceptionSystem.MissingMemberExceptionSystem.MissingMethodException" +
+		"System.MulticastNotSupportedExceptionSystem.NotSupportedExceptionSystem.OverflowException" +
+		"System.RankExceptionSystem.Threading.SynchronizationLockExceptionSystem.Threading.ThreadInterruptedException" +
+		"System.MemberAccessExceptionSystem.Threading.ThreadStateExceptionSystem.TypeLoadException" +
+		"System.EntryPointNotFoundExceptionSystem.DllNotFoundExceptionSystem.Threading.ThreadStartException" +
+		"System.Runtime.InteropServices.InvalidComObjectExceptionSystem.NotFiniteNumberExceptionSystem.DuplicateWaitObjectException" +
+		"System.Threading.SemaphoreFullExceptionSystem.Threading.WaitHandleCannotBeOpenedExceptionSystem.Threading.AbandonedMutexException" +
+		"System.Threading.ThreadAbortExceptionSystem.Runtime.InteropServices.InvalidOleVariantTypeExceptionSystem.Resources.MissingManifestResourceException" +
+		"System.Runtime.InteropServices.SafeArrayTypeMismatchExceptionSystem.TypeInitializationExceptionSystem.Runtime.InteropServices.MarshalDirectiveException" +
+		"System.Resources.MissingSatelliteAssemblyExceptionSystem.FormatExceptionSystem.Runtime.InteropServices.SafeArrayRankMismatchException" +
+		"System.PlatformNotSupportedExceptionSystem.InvalidProgramExceptionSystem.OperationCanceledException" +
+		"System.InsufficientMemoryExceptionSystem.Runtime.CompilerServices.RuntimeWrappedExceptionSystem.DataMisalignedException" +
+		"System.Diagnostics.Contracts.ContractExceptionSystem.TypeAccessExceptionSystem.Collections.Generic.KeyNotFoundException" +
+		"System.InsufficientExecutionStackExceptionSystem.ApplicationExceptionSystem.Reflection.InvalidFilterCriteriaException" +
+		"System.Reflection.ReflectionTypeLoadExceptionSystem.Reflection.TargetExceptionSystem.Reflection.TargetInvocationException" +
+		"System.Reflection.CustomAttributeFormatExceptionSystem.IO.IOExceptionSystem.IO.FileLoadException" +
+		"System.ObjectDisposedExceptionSystem.Security.HostProtectionExceptionSystem.Configuration.ConfigurationException" +
+		"System.Data.DataExceptionSystem.Data.InvalidConstraintExceptionSystem.Xml.XmlException" +
+		"System.Xml.Schema.XmlSchemaExceptionSystem.Xml.Xsl.XsltExceptionSystem.Xml.XPath.XPathException",
+}
+
 // irpMajorTable holds the major functions of IRPs of tables/irpmajors.tsv.
 var irpMajorTable = table{
 	codes: []uint32{

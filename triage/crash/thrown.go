@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dumptriage/internal/cursor"
+	"dumptriage/report/codes"
 	"dumptriage/symbols/undname"
 )
 
@@ -15,7 +16,32 @@ type Thrown struct {
 	Message string   // what() of a std::exception
 	HResult uint32   // of a CLR exception
 	HasHR   bool
+	// ByHResult are the types that have HResult by default, where the object was not
+	// read: it is of one of them, of one derived from them, or its code set HResult.
+	ByHResult []string
+	Address   uint64 // of the object, 0 unknown
+}
+
+// Managed is a .NET exception as the runtime's own memory has it.
+type Managed struct {
+	Types   []string // its type and its bases, the type first
+	Message string
+	HResult uint32
+	HasHR   bool
 	Address uint64 // of the object, 0 unknown
+}
+
+// SetManaged puts what was read of the exception object in the place of what the
+// exception record tells. It does nothing to a crash that is no .NET exception.
+func (v *Verdict) SetManaged(m Managed) {
+	if v == nil || v.Class != CLRException || len(m.Types) == 0 {
+		return
+	}
+	t := &Thrown{Types: m.Types, Message: m.Message, HResult: m.HResult, HasHR: m.HasHR, Address: m.Address}
+	if old := v.Thrown; old != nil && !t.HasHR {
+		t.HResult, t.HasHR = old.HResult, old.HasHR
+	}
+	v.Thrown = t
 }
 
 const (
@@ -33,7 +59,8 @@ func (j *judge) thrown() {
 		j.v.Thrown = j.itaniumObject(c.Parameters)
 	case codeCLR, codeCLROld:
 		if len(c.Parameters) > 0 {
-			j.v.Thrown = &Thrown{HResult: uint32(c.Parameters[0]), HasHR: true}
+			hr := uint32(c.Parameters[0])
+			j.v.Thrown = &Thrown{HResult: hr, HasHR: true, ByHResult: codes.CLRExceptions(hr)}
 		}
 	}
 	if t := j.v.Thrown; t != nil && j.v.Class == CxxException {
