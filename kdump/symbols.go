@@ -13,6 +13,9 @@ type Symbols interface {
 	// Field returns the offset of a field in bytes. It may lie in a structure
 	// within: "ApcState.Process".
 	Field(structure, field string) (int, bool)
+	// Bits returns the lowest bit of a bit field, counted from the start of the
+	// structure, and how many it has.
+	Bits(structure, field string) (first, width int, ok bool)
 	// Symbol returns the RVA of a variable or function, such as "PspCidTable".
 	Symbol(name string) (uint32, bool)
 }

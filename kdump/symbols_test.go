@@ -15,14 +15,19 @@ import (
 type machineSymbols struct {
 	sizes   map[string]int
 	fields  map[string]int
+	bits    map[string][2]int
 	globals map[string]uint32
 }
 
 func symbolsOf(m *machine.Machine) *machineSymbols {
-	s := &machineSymbols{map[string]int{}, map[string]int{}, m.Globals()}
+	s := &machineSymbols{map[string]int{}, map[string]int{}, map[string][2]int{}, m.Globals()}
 	for _, t := range m.Types() {
 		s.sizes[t.Name] = int(t.Size)
 		for _, f := range t.Members {
+			if f.Bits != 0 {
+				s.bits[t.Name+"."+f.Name] = [2]int{8*int(f.Offset) + int(f.First), int(f.Bits)}
+				continue
+			}
 			s.fields[t.Name+"."+f.Name] = int(f.Offset)
 		}
 	}
@@ -38,6 +43,11 @@ func (s *machineSymbols) Size(structure string) (int, bool) {
 func (s *machineSymbols) Field(structure, field string) (int, bool) {
 	v, ok := s.fields[structure+"."+field]
 	return v, ok
+}
+
+func (s *machineSymbols) Bits(structure, field string) (first, width int, ok bool) {
+	v, ok := s.bits[structure+"."+field]
+	return v[0], v[1], ok
 }
 
 func (s *machineSymbols) Symbol(name string) (uint32, bool) {
@@ -138,6 +148,11 @@ func (l liar) Size(string) (int, bool) {
 func (l liar) Field(string, string) (int, bool) {
 	return []int{-8, 0, l.r.IntN(0x1000), l.r.IntN(0x1000) &^ 7, 0x7fffffff, -1 << 63}[l.r.IntN(6)], l.r.IntN(8) > 0
 }
+
+func (l liar) Bits(string, string) (first, width int, ok bool) {
+	return []int{-1, 0, 7, 31, 40, 1 << 40}[l.r.IntN(6)], []int{0, 1, 3, 5, 31, 64, 99}[l.r.IntN(7)], l.r.IntN(8) > 0
+}
+
 func (l liar) Symbol(string) (uint32, bool) { return l.r.Uint32(), l.r.IntN(4) > 0 }
 
 // TestLyingSymbols: whatever symbols say, dumps with and without a data block are
@@ -153,7 +168,9 @@ func TestLyingSymbols(t *testing.T) {
 			f.CPUs()
 			f.Process()
 			for i := range f.Processes() {
-				f.View(&f.Processes()[i]).Modules()
+				v := f.View(&f.Processes()[i])
+				v.Modules()
+				v.VADs()
 			}
 			if n := len(f.Processes()); &b[0] == &with[0] && n < len(known.Processes) {
 				t.Errorf("seed %d: %d processes", seed, n)

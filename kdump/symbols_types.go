@@ -9,7 +9,8 @@ type typeRows struct {
 	lists   listRow
 	waits   waitRow
 	vads    vadRow
-	kd      kdbg // its offsets alone
+	form    *vadForm // nil: that of vads
+	kd      kdbg     // its offsets alone
 	sizes   map[string]int
 }
 
@@ -69,6 +70,7 @@ func readSymbols(src Symbols, ptr int) *kernelSymbols {
 		}
 		*fd.at = fieldOf(src, fd, s.sizes[fd.structure]-1)
 	}
+	s.form = symbolVADForm(src, ptr)
 	s.kd.thread.size, s.kd.process.size, s.kd.prcb.size = s.sizes["_ETHREAD"], s.sizes["_EPROCESS"], s.sizes["_KPRCB"]
 	return s
 }
@@ -85,7 +87,7 @@ func fieldOf(src Symbols, fd typeField, last int) int {
 
 // rows returns the tables' rows with what types say instead.
 func (s *kernelSymbols) rows(o *offsetRow, l *listRow, w *waitRow, v *vadRow) *typeRows {
-	out := &typeRows{offsets: *o, lists: *l, waits: *w, vads: *v}
+	out := &typeRows{offsets: *o, lists: *l, waits: *w, vads: *v, form: s.form}
 	from := s.fields()
 	for i, fd := range out.fields() {
 		if s.known[fd.structure] {

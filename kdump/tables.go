@@ -148,3 +148,14 @@ func (f *File) vads() *vadRow {
 	}
 	return &vadRow{}
 }
+
+// vadForm returns the form of the dump's descriptors, nil when it is not known.
+func (f *File) vadForm() *vadForm {
+	if f.rows != nil && f.rows.form != nil {
+		return f.rows.form
+	}
+	if form := f.vads().form; form > 0 && form < len(vadForms) {
+		return &vadForms[form]
+	}
+	return nil
+}

@@ -43,12 +43,11 @@ type vadTree struct {
 // newVADTree returns the tree of the process at va.
 func (f *File) newVADTree(process uint64) *vadTree {
 	t := &vadTree{f: f, mem: f.full.system, known: vad{first: 1}, gap: [2]uint64{1, 0}}
-	row := f.vads()
-	if process == 0 || row.root == 0 || row.form <= 0 || row.form >= len(vadForms) {
+	row, form := f.vads(), f.vadForm()
+	if process == 0 || row.root == 0 || form == nil {
 		t.why = dump.Errorf(dump.UnsupportedFormat, vadStream, "how this kernel describes the memory of its processes is in no table: what they mapped cannot be listed")
 		return t
 	}
-	form := &vadForms[row.form]
 	top, err := dump.ReadPointer(t.mem, f.hdr.arch, process+uint64(row.root+form.root))
 	if err != nil || top != 0 && !kernelAddress(f.hdr.ptr, top) {
 		t.why = dump.Errorf(dump.OutOfRange, vadStream, "the tree of the process at %#x does not begin at an address of the kernel that is in the dump: what it mapped cannot be listed", process)

@@ -17,7 +17,8 @@ type vadForm struct {
 	size                  int // of MMVAD_SHORT
 	subsection            int // MMVAD
 	firstPTE, lastPTE     int // FirstPrototypePte, LastContiguousPte
-	base, next, ptes      int // SUBSECTION: SubsectionBase, NextSubsection, PtesInSubsection
+	area                  int // SUBSECTION: ControlArea
+	base, next, ptes      int // SubsectionBase, NextSubsection, PtesInSubsection
 	filePointer, fileMask int // CONTROL_AREA.FilePointer, the low bits of which count references
 }
 

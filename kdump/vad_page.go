@@ -106,7 +106,7 @@ func (t *vadTree) file(v *vad) string {
 		return ""
 	}
 	arch := t.f.hdr.arch
-	area, err := dump.ReadPointer(t.mem, arch, v.subsection)
+	area, err := dump.ReadPointer(t.mem, arch, v.subsection+uint64(t.form.area))
 	if err != nil || !kernelAddress(t.f.hdr.ptr, area) {
 		return ""
 	}

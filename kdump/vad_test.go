@@ -3,6 +3,7 @@ package kdump
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"dumptriage/dump"
@@ -11,38 +12,11 @@ import (
 
 // TestMachineVADs lists what every machine's processes have mapped.
 func TestMachineVADs(t *testing.T) {
-	types := map[uint32]string{memPrivate: "private", memMapped: "mapped", memImage: "image"}
-	protect := map[uint64]uint32{1: 0x02, 4: 0x04, 7: 0x80} // PAGE_READONLY, PAGE_READWRITE, PAGE_EXECUTE_WRITECOPY
 	for _, v := range machine.Variants() {
 		m := machine.Build(*v)
 		for _, kind := range []machine.Kind{machine.Full, machine.BitmapKernel} { // the tree is kernel memory
 			f := openBytes(t, m.Dump(kind))
-			for _, want := range m.Processes {
-				p := dump.Process{EPROCESS: want.EPROCESS, DirBase: f.pageTableRoot(want.DirBase)}
-				got := f.View(&p).VADs()
-				if len(got) != len(want.Views) {
-					t.Errorf("%s: %s has %d ranges, want %d", v.Name, want.Name, len(got), len(want.Views))
-					continue
-				}
-				for i := range got {
-					r, w := &got[i], &want.Views[i]
-					state := uint32(memReserve)
-					switch {
-					case w.Committed || w.Type == "image" || w.File != "":
-						state = memCommit
-					case w.Type != "private":
-						state = 0
-					}
-					file := r.File
-					if w.Type == "image" {
-						file = r.Image
-					}
-					if r.Base != w.First || r.Base+r.Size-1 != w.Last || types[r.Type] != w.Type || r.Protect != protect[w.Protect] || file != w.File ||
-						r.State != state || r.VAD == nil || !r.VAD.HasCommit || r.VAD.Commit != w.Charge {
-						t.Errorf("%s: %s: %+v %+v, want %+v", v.Name, want.Name, r, r.VAD, w)
-					}
-				}
-			}
+			checkVADs(t, v.Name, f, m)
 			for _, e := range f.Damage() {
 				t.Errorf("%s: damage: %v", v.Name, e)
 			}
@@ -50,28 +24,74 @@ func TestMachineVADs(t *testing.T) {
 	}
 }
 
-// TestOddVADs: of a kernel that no table knows the forms of descriptors are not
-// known either, and no page is said to be unmapped.
+func checkVADs(t *testing.T, name string, f *File, m *machine.Machine) {
+	t.Helper()
+	types := map[uint32]string{memPrivate: "private", memMapped: "mapped", memImage: "image"}
+	protect := map[uint64]uint32{1: 0x02, 4: 0x04, 7: 0x80} // PAGE_READONLY, PAGE_READWRITE, PAGE_EXECUTE_WRITECOPY
+	for _, want := range m.Processes {
+		p := dump.Process{EPROCESS: want.EPROCESS, DirBase: f.pageTableRoot(want.DirBase)}
+		got := f.View(&p).VADs()
+		if len(got) != len(want.Views) {
+			t.Errorf("%s: %s has %d ranges, want %d", name, want.Name, len(got), len(want.Views))
+			continue
+		}
+		for i := range got {
+			r, w := &got[i], &want.Views[i]
+			state, file := uint32(memReserve), r.File
+			switch {
+			case w.Committed || w.Type == "image" || w.File != "":
+				state = memCommit
+			case w.Type != "private":
+				state = 0
+			}
+			if w.Type == "image" {
+				file = r.Image
+			}
+			if r.Base != w.First || r.Base+r.Size-1 != w.Last || types[r.Type] != w.Type || r.Protect != protect[w.Protect] || file != w.File ||
+				r.State != state || r.VAD == nil || !r.VAD.HasCommit || r.VAD.Commit != w.Charge {
+				t.Errorf("%s: %s: %+v %+v, want %+v", name, want.Name, r, r.VAD, w)
+			}
+		}
+	}
+}
+
+// TestOddVADs: of a kernel that no table knows the types tell how descriptors are
+// laid out. When they do not, no page is said to be unmapped.
 func TestOddVADs(t *testing.T) {
 	m := machine.Build(machine.WindowsOdd)
 	b := m.Dump(machine.Full)
 	f := openWith(t, b, symbolsOf(m))
-	for i := range f.Processes() {
-		p := &f.Processes()[i]
-		if p.Name != "report.exe" {
-			continue
-		}
-		v := f.View(p)
-		said := len(f.Damage())
+	f.Processes()
+	checkVADs(t, "by types", f, m)
+	checkProbes(t, "by types", f, m)
+	for _, without := range []string{"_MMVAD_FLAGS.PrivateMemory", "_MMVAD_SHORT.StartingVpnHigh", "_SUBSECTION.PtesInSubsection"} {
+		s := symbolsOf(m)
+		delete(s.bits, without)
+		delete(s.fields, without)
+		f := openWith(t, b, s)
+		i := slices.IndexFunc(f.Processes(), func(p dump.Process) bool { return p.Name == "report.exe" })
+		v, said := f.View(&f.Processes()[i]), len(f.Damage())
 		if r := v.VADs(); r != nil || len(f.Damage()) != said+1 || f.Damage()[said].Code != dump.UnsupportedFormat {
-			t.Errorf("%d ranges; damage %v", len(r), f.Damage())
+			t.Errorf("without %s: %d ranges; damage %v", without, len(r), f.Damage())
 		}
 		if page := v.space.Page(0x1d5a2d80000); page.State != PageUnresolved {
-			t.Errorf("an address without an entry is %s", page.Describe())
+			t.Errorf("without %s: an address without an entry is %s", without, page.Describe())
 		}
-		return
 	}
-	t.Error("no report.exe")
+}
+
+// TestTypesAgree: of kernels that the tables know, too, the types give the same form.
+func TestTypesAgree(t *testing.T) {
+	for _, v := range machine.Variants() {
+		if v.Build < 9600 {
+			continue // nodes of another kind
+		}
+		m := machine.Build(*v)
+		f := openBytes(t, m.Dump(machine.BitmapKernel))
+		if got := symbolVADForm(symbolsOf(m), f.hdr.ptr); got == nil || *got != *f.vadForm() {
+			t.Errorf("%s: %+v, the table has %+v", v.Name, got, f.vadForm())
+		}
+	}
 }
 
 // nodes is kernel memory with descriptors of form 4 at vadBase, 0x100 apart.

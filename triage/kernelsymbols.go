@@ -62,12 +62,16 @@ type kernelSymbols struct {
 type layout struct {
 	size   int
 	fields map[string]layoutField
+	bits   map[string]layoutBits
 }
 
 type layoutField struct {
 	offset int
 	of     string // its type
 }
+
+// layoutBits is a bit field, its lowest bit counted from the start of the structure.
+type layoutBits struct{ first, width int }
 
 // Size implements kdump.Symbols.
 func (s *kernelSymbols) Size(structure string) (int, bool) {
@@ -95,6 +99,16 @@ func (s *kernelSymbols) Field(structure, field string) (int, bool) {
 	return at, true
 }
 
+// Bits implements kdump.Symbols.
+func (s *kernelSymbols) Bits(structure, field string) (first, width int, ok bool) {
+	l := s.layout(structure)
+	if l == nil {
+		return 0, 0, false
+	}
+	b, ok := l.bits[field]
+	return b.first, b.width, ok
+}
+
 // layout reads a structure once; nil when its definition is not in the PDB.
 func (s *kernelSymbols) layout(name string) *layout {
 	if l, ok := s.layouts[name]; ok {
@@ -109,9 +123,13 @@ func (s *kernelSymbols) layout(name string) *layout {
 	if err != nil || read.Size == 0 || read.Size > largest {
 		return nil
 	}
-	l := &layout{size: int(read.Size), fields: map[string]layoutField{}}
+	l := &layout{size: int(read.Size), fields: map[string]layoutField{}, bits: map[string]layoutBits{}}
 	for _, f := range read.Fields {
-		if f.Name != "" && f.Bits == 0 && f.Offset < read.Size {
+		switch {
+		case f.Name == "" || f.Offset >= read.Size:
+		case f.Bits != 0:
+			l.bits[f.Name] = layoutBits{8*int(f.Offset) + int(f.BitStart), int(f.Bits)}
+		default:
 			l.fields[f.Name] = layoutField{int(f.Offset), f.Type}
 		}
 	}

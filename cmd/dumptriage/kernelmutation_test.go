@@ -21,6 +21,7 @@ var machineVerbs = [][]string{
 	{"info"}, {"processes", "--environment"}, {"threads"}, {"cpus"}, {"drivers"}, {"triage"}, {"memory"},
 	{"stacks", "--all"}, {"stacks", "--process", "report", "--callbacks"}, {"modules", "--process", "report"},
 	{"handles", "--process", "report"}, {"memory", "--va", "fffff8045de00000", "--length", "0x8000"},
+	{"memory", "--process", "report"}, {"memory", "--process", "report", "--va", "1d5a2d40000", "--length", "0x9000"},
 }
 
 // machineMemory is what one command line may allocate in sum, above twice the
