@@ -16,6 +16,10 @@ const (
 	TrapFrameBodySP     = 0x70
 	TrapFrameRBP        = 0x80
 
+	// A system service frame's ExceptionActive; interrupts and exceptions have less.
+	serviceFrame = 2
+	wow64Code    = 0x23 // selector of 32-bit code
+
 	eflagsReserved  = 0x2
 	eflagsInterrupt = 0x200
 )
@@ -54,11 +58,14 @@ func ParseTrapFrame(b []byte) (TrapFrame, error) {
 	return t, c.Err()
 }
 
-// FromUser reports whether the frame can be an entry from 64-bit user mode:
-// ring 3 selectors, and instruction and stack pointers in the user half of the
-// address space. It is what tells a trap frame from other bytes at its place.
+// FromUser reports whether the frame can be an entry from user mode: ring 3
+// selectors, and instruction and stack pointers in the user half of the address
+// space. It is what tells a trap frame from other bytes at its place.
 func (t *TrapFrame) FromUser() bool {
 	const userTop = 0x00007fffffffffff
+	if t.CS == wow64Code {
+		return t.SS&3 == 3 && t.Rip >= 0x10000 && t.Rip <= 0xffffffff && t.Rsp >= 0x10000 && t.Rsp <= 0xffffffff && t.Rsp&3 == 0
+	}
 	return t.CS&3 == 3 && t.SS&3 == 3 && t.CS > 3 && // 3 is the null selector
 		t.Rip >= 0x10000 && t.Rip <= userTop && t.Rsp >= 0x10000 && t.Rsp <= userTop && t.Rsp&7 == 0
 }
@@ -66,13 +73,17 @@ func (t *TrapFrame) FromUser() bool {
 // Registers returns the user-mode registers that the frame proves. In a system
 // service frame rbx, rdi, rsi and rbp are stored by the stub of some builds
 // only, so just the instruction and stack pointer are known from it; the rest
-// come from the user dump or from unwinding the kernel half.
+// come from the user dump or from unwinding the kernel half. Interrupts and
+// exceptions store rbp too, on which 32-bit code depends.
 func (t *TrapFrame) Registers() dump.Registers {
 	r := dump.Registers{Arch: dump.AMD64}
 	r.Set(dump.RIP, t.Rip)
 	r.Set(dump.RSP, t.Rsp)
 	r.Set(dump.RegCS, uint64(t.CS))
 	r.Set(dump.RegSS, uint64(t.SS))
+	if t.ExceptionActive < serviceFrame {
+		r.Set(dump.RBP, t.Rbp)
+	}
 	if t.EFlags&eflagsReserved != 0 && t.EFlags&eflagsInterrupt != 0 {
 		r.Set(dump.RegEFlags, uint64(t.EFlags))
 	}

@@ -58,7 +58,7 @@ func TestFromUser(t *testing.T) {
 	}{
 		{"system call", field{0x2b, 1, 2}, true},
 		{"exception", field{0x2b, 1, 1}, true},
-		{"32-bit code", field{0x170, 2, 0x23}, true},
+		{"32-bit code beyond 4 GB", field{0x170, 2, 0x23}, false},
 		{"kernel code", field{0x170, 2, 0x10}, false},
 		{"no code selector", field{0x170, 2, 0}, false},
 		{"null code selector of privilege 3", field{0x170, 2, 3}, false},
@@ -78,6 +78,35 @@ func TestFromUser(t *testing.T) {
 		f, err := ParseTrapFrame(trapFrame(x.f))
 		if err != nil || f.FromUser() != x.want {
 			t.Errorf("%s: %v, %v", x.name, f.FromUser(), err)
+		}
+	}
+}
+
+// A WoW64 thread that an interrupt or a fault took out of its 32-bit code, which
+// aligns its stack to 4 bytes and finds its way by ebp.
+func TestTrapFrame32(t *testing.T) {
+	code, stack, cs := field{0x168, 8, 0x401064}, field{0x180, 8, 0xb8ff3c}, field{0x170, 2, 0x23}
+	for name, c := range map[string]struct {
+		f    field
+		want bool
+	}{
+		"a fault":           {field{0x2b, 1, 1}, true},
+		"stack not aligned": {field{0x180, 8, 0xb8ff3e}, false},
+		"stack beyond 4 GB": {field{0x180, 8, 0x100b8ff3c}, false},
+		"null stack":        {field{0x180, 8, 0xfffc}, false},
+		"null code":         {field{0x168, 8, 0}, false},
+		"kernel's stack":    {field{0x188, 2, 0x18}, false},
+	} {
+		f, err := ParseTrapFrame(trapFrame(code, stack, cs, c.f))
+		if err != nil || f.FromUser() != c.want {
+			t.Errorf("%s: %v, %v", name, f.FromUser(), err)
+		}
+	}
+	for active, known := range map[uint64]bool{0: true, 1: true, 2: false} {
+		f, _ := ParseTrapFrame(trapFrame(code, stack, cs, field{0x2b, 1, active}))
+		r := f.Registers()
+		if v, ok := r.Get(dump.RBP); ok != known || ok && v != 0xb5 {
+			t.Errorf("ExceptionActive %d: rbp %#x, %v", active, v, ok)
 		}
 	}
 }

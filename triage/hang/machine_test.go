@@ -66,7 +66,7 @@ func TestOwnersOfAFullKernelDump(t *testing.T) {
 			}
 			want, ok := map[string]Class{"queue": ClassIdleWorker, "irp": ClassIO, "mutant": ClassMutex, "thread": ClassThread, "alpc": ClassALPC,
 				"delay": ClassSleep, "multiple": ClassObjects, "event": ClassEvent, "suspended": ClassSuspended, "resource": ClassResource,
-				"alert": ClassCondition}[th.Wait.Class]
+				"alert": ClassCondition, "paging": ClassPaging}[th.Wait.Class]
 			if w.Class != want || !ok {
 				t.Errorf("thread %#x waits for %s: %s by %s", th.ID, th.Wait.Class, w.Class, w.Rule)
 			}
