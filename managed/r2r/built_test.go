@@ -16,7 +16,9 @@ type written struct {
 	major   uint16
 	body    []byte // at RVA base
 	core    [][3]uint32
-	header  uint32 // RVA of the ReadyToRun header; 0: the CLR header has none
+	header  uint32 // RVA of the ReadyToRun header
+	meta    []byte // the image's own metadata
+	export  string // when set, an export with this name has the header, and there is no CLR header
 }
 
 const base = 0x1000
@@ -59,8 +61,14 @@ func (w *written) bytes() []byte {
 	w.header = w.put(append(head, coreHeader(1, w.core)...))
 	cor := make([]byte, 72)
 	copy(cor, le(4, 72))
+	copy(cor[8:], le(4, w.put(w.meta), uint32(len(w.meta))))
 	copy(cor[64:], le(4, w.header, 0x100))
 	copy(w.body, cor)
+
+	exports := uint32(0)
+	if w.export != "" {
+		exports = w.exportDirectory()
+	}
 
 	const nt, fileBase = 0x80, 0x400
 	out := make([]byte, fileBase)
@@ -75,10 +83,38 @@ func (w *written) bytes() []byte {
 	size := uint32(len(w.body)+0xfff) &^ 0xfff
 	copy(opt[56:], le(4, base+size, fileBase))
 	copy(opt[108:], le(4, 16))
-	copy(opt[112+14*8:], le(4, base, 72))
+	if exports != 0 {
+		copy(opt[112:], le(4, exports, 0x80))
+	} else {
+		copy(opt[112+14*8:], le(4, base, 72))
+	}
 	copy(opt[240+8:], le(4, size, base, uint32(len(w.body)), fileBase))
 	copy(opt[240+36:], le(4, 0x60000020))
 	return append(out, w.body...)
+}
+
+// exportDirectory writes an IMAGE_EXPORT_DIRECTORY with one name.
+func (w *written) exportDirectory() uint32 {
+	name := w.put([]byte(w.export + "\x00"))
+	address, names, ordinals := w.put(le(4, w.header)), w.put(le(4, name)), w.put(le(2, 0))
+	return w.put(le(4, 0, 0, 0, name, 1, 1, 1, address, names, ordinals))
+}
+
+// references is metadata that has nothing but references to assemblies.
+func references(list ...string) []byte {
+	heap := []byte{0}
+	var rows []byte
+	for _, name := range list {
+		rows = append(rows, le(2, 1, 0, 0, 0, 0, 0, 0, uint32(len(heap)), 0, 0)...) // version, flags, key, name, culture, hash
+		heap = append(append(heap, name...), 0)
+	}
+	tables := append(append(le(4, 0), 2, 0, 0, 1), le(4, 0, 1<<(0x23-32), 0, 0, uint32(len(list)))...)
+	tables = append(tables, rows...)
+	out := append([]byte("BSJB\x01\x00\x01\x00\x00\x00\x00\x00\x04\x00\x00\x00v4\x00\x00\x00\x00\x02\x00"),
+		le(4, 56, uint32(len(tables)))...)
+	out = append(append(out, "#~\x00\x00"...), le(4, 56+uint32(len(tables)), uint32(len(heap)))...)
+	out = append(out, "#Strings\x00\x00\x00\x00"...)
+	return append(append(out, tables...), heap...)
 }
 
 func (w *written) open(t testing.TB) (*Image, error) {
@@ -359,6 +395,59 @@ func TestOwner(t *testing.T) {
 	}
 	if m, ok, err := r.Lookup(base + 0x80); ok || err != nil {
 		t.Error(m, ok, err)
+	}
+}
+
+// The module of an instance counts the references of the image's metadata, then, past one
+// that is the manifest itself, those of the manifest.
+func TestModules(t *testing.T) {
+	w := newImage()
+	w.meta = references("System.Runtime", "Shapes")
+	manifest := references("Colours", "Sounds")
+	w.section(secManifestMetadata, manifest)
+	w.section(secFunctions, functions(7))
+	var items [][]byte
+	for module := range uint32(7) {
+		item := append([]byte{sigOwnerType, 0x15, etModuleZap, byte(module), 0x12, 0x08, 1, etCanonZap, 9}, plain(module)...)
+		if module == 1 { // the other way to say it
+			item = append([]byte{0x80, sigUpdateContext | sigInstantiation, byte(module), 9, 1, 0x08}, plain(module)...)
+		}
+		items = append(items, item)
+	}
+	w.section(secInstanceEntries, hashed(items...))
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for module, want := range []string{"", "System.Runtime", "Shapes", "!", "Colours", "Sounds", "!"} {
+		m, ok, err := r.Lookup(base + 0x80 + uint32(module)*0x10)
+		if want == "!" {
+			if ok || err == nil {
+				t.Errorf("module %d: %+v, %v", module, m, ok)
+			}
+			continue
+		}
+		if !ok || err != nil || m.Assembly != want || m.Token != 0x06000009 || !m.Instance {
+			t.Errorf("module %d: %+v, %v, %v; want %s", module, m, ok, err, want)
+		}
+	}
+}
+
+// The header of a composite image is at an export.
+func TestExport(t *testing.T) {
+	w := small()
+	w.export = "RTR_HEADER"
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok, err := r.Lookup(base + 0x80); m.Token != 0x06000001 || !ok || err != nil {
+		t.Errorf("%+v, %v, %v", m, ok, err)
+	}
+	w = small()
+	w.export = "SOMETHING_ELSE"
+	if _, err := w.open(t); err == nil || dump.AsError(err).Code != dump.UnsupportedFormat {
+		t.Error(err)
 	}
 }
 
