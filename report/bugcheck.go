@@ -198,6 +198,9 @@ func bugCheckReason(b *triage.BugCheck, v *bugcheck.Verdict) string {
 	if v.Sub >= 0 && v.Parameters[v.Sub].Name != "" {
 		what = joinWith(": ", what, v.Parameters[v.Sub].Name)
 	}
+	if holder := irpHolder(v); holder != "" {
+		what += ", which " + holder + " has"
+	}
 	return joinWith(": ", name, what)
 }
 

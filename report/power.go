@@ -90,6 +90,22 @@ func powerJSON(p *bugcheck.PowerTriage, h hexer) *PowerTriageJSON {
 	return j
 }
 
+// irpHolder names the driver that has the IRP which a power failure is about, "" when
+// that is not known.
+func irpHolder(v *bugcheck.Verdict) string {
+	for i := range v.IRPs {
+		r := &v.IRPs[i]
+		switch {
+		case v.Parameters[r.Parameter].Kind != codes.KindIRP || r.Power == nil:
+		case r.Driver != nil && r.Driver.Module != nil:
+			return moduleAlias(r.Driver.Module)
+		case r.DriverName != "":
+			return clean(r.DriverName)
+		}
+	}
+	return ""
+}
+
 // textPower is how many IRPs, threads and devices the text names; the JSON has all.
 const textPower = 4
 

@@ -47,8 +47,8 @@ const (
 	offControl           = 3
 )
 
-// irpAt reads an IRP and who has it.
-func (j *judge) irpAt(va uint64) (IRP, bool) {
+// irpAt reads an IRP and who has it; whole, who had it too.
+func (j *judge) irpAt(va uint64, whole bool) (IRP, bool) {
 	l, ptr := j.layout(), j.inc.System.Arch.PointerSize()
 	c := j.typed(va, l.irpSize, typeIRP)
 	if c == nil {
@@ -69,7 +69,7 @@ func (j *judge) irpAt(va uint64) (IRP, bool) {
 	}
 	irp.Major, irp.Minor, irp.Device, irp.DriverName, irp.Driver = loc.Major, loc.Minor, loc.Device, loc.DriverName, loc.Driver
 	irp.Power = j.powerRequest(at, &loc)
-	if count > 0 && current > 0 {
+	if whole && count > 0 && current > 0 {
 		irp.Locations = j.locations(at, loc, current, count)
 	}
 	return irp, true

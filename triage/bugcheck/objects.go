@@ -57,7 +57,7 @@ func (j *judge) objects() {
 		p := &j.v.Parameters[i]
 		switch p.Kind {
 		case codes.KindIRP:
-			if irp, ok := j.irpAt(p.Value); ok {
+			if irp, ok := j.irpAt(p.Value, true); ok {
 				irp.Parameter = i
 				j.v.IRPs = append(j.v.IRPs, irp)
 			} else if p.Value != 0 {

@@ -77,7 +77,7 @@ func (j *judge) powerBlock(va uint64, parameter int) bool {
 	p := &PowerTriage{Parameter: parameter}
 	j.v.Power = p
 	for _, e := range j.list(j.pointer(va+ptr), &p.Truncated) {
-		irp, ok := j.irpAt(j.pointer(e + 2*ptr))
+		irp, ok := j.irpAt(j.pointer(e+2*ptr), false)
 		if !ok {
 			irp = IRP{Address: j.pointer(e + 2*ptr)}
 		}
@@ -126,7 +126,7 @@ func (j *judge) fxDevice(va uint64, parameter int) bool {
 	}
 	j.v.Power = &PowerTriage{Parameter: parameter, Devices: []DeviceNode{n}}
 	if at := j.pointer(va + 2*ptr); at != 0 {
-		if irp, ok := j.irpAt(at); ok {
+		if irp, ok := j.irpAt(at, false); ok {
 			irp.Parameter = -1
 			j.v.Power.IRPs = []PowerIRP{{irp, n}}
 		}
@@ -280,7 +280,7 @@ func (j *judge) threadIRPs(parameter int) {
 			continue
 		}
 		for _, p := range k.Wait.IRPs[:min(len(k.Wait.IRPs), most)] {
-			if irp, ok := j.irpAt(p.Address); ok {
+			if irp, ok := j.irpAt(p.Address, true); ok {
 				irp.Parameter = parameter
 				j.v.IRPs = append(j.v.IRPs, irp)
 			}
