@@ -2,6 +2,7 @@ package dump
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -102,6 +103,18 @@ func NewWindow(m Memory) *Window { return &Window{mem: m, watch: WatcherOf(m)} }
 
 // Discard empties the window, for memory that has changed since it was read.
 func (w *Window) Discard() { w.n = 0 }
+
+// Why returns why the byte at va cannot be read, as far as memory says more than that
+// the dump does not have it; else nil.
+func (w *Window) Why(va uint64) error {
+	var b [1]byte
+	_, err := w.mem.ReadAt(b[:], va)
+	var missing *MemoryError
+	if errors.As(err, &missing) {
+		return missing.Err
+	}
+	return nil
+}
 
 // view returns size bytes at va without copying, or nil when memory lacks any.
 func (w *Window) view(va uint64, size int) []byte {

@@ -90,6 +90,37 @@ func checkThread(t *testing.T, name string, th *Thread, want *machine.Thread) {
 	}
 }
 
+// TestStackNotInMemory: a walk that needs a page of the user stack says what became
+// of it, by the entry or by the process's VADs.
+func TestStackNotInMemory(t *testing.T) {
+	for _, v := range x64Machines() {
+		m := machine.Build(*v)
+		wants := map[uint32]string{0x1f38: "paged out to a page file at 0x55000", 0x1f3c: "reserved, not committed", 0x1f44: "demand-zero: never touched"}
+		if v.Build >= 17763 {
+			wants[0x1f38] = "paged out to page file 1 at 0x55000"
+		}
+		entries := map[uint32]uint64{0x1f38: m.Paging.PagedOut(1, 0x55), 0x1f44: m.Paging.DemandZero()}
+		for _, p := range m.Processes {
+			for _, th := range p.Threads {
+				if wants[th.ID] != "" {
+					p.Space.Evict(th.User[0].SP&^0xfff, entries[th.ID])
+				}
+			}
+		}
+		inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.Full)), Options{})
+		for i := range inc.Threads {
+			th := &inc.Threads[i]
+			if want := wants[th.ID]; want != "" && (th.User == nil || th.User.Stop.Reason != "stack_missing" || !strings.Contains(th.User.Stop.Detail, want)) {
+				t.Errorf("%s: thread %#x: %+v, want %s", v.Name, th.ID, th.User, want)
+			}
+			delete(wants, th.ID)
+		}
+		if len(wants) != 0 {
+			t.Errorf("%s: no threads %v", v.Name, wants)
+		}
+	}
+}
+
 // TestFullDefault: without a choice, the threads of the process that stopped the
 // system, and what the processors ran.
 func TestFullDefault(t *testing.T) {

@@ -161,7 +161,7 @@ func (w *Walker) ret(sp uint64, method Method) (target, Stop) {
 		w.note(Note{Kind: NoteReturn, Rule: method, Addr: sp, Value: ip, Known: ok, SP: sp + 8})
 	}
 	if !ok {
-		return target{}, missing(sp)
+		return target{}, w.missing(sp)
 	}
 	return target{ip: ip, sp: sp + 8, method: method}, Stop{}
 }
@@ -200,7 +200,7 @@ func (w *Walker) machineFrame(regs *dump.Registers, va uint64, opt *Options) (ta
 	eflags, ok3 = w.stack.Uint64(va + machEFlags)
 	t.sp, ok4 = w.stack.Uint64(va + machRSP)
 	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return t, missing(va)
+		return t, w.missing(va)
 	}
 	cs &= 0xffff
 	if cs == 0 {

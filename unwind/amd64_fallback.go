@@ -193,7 +193,7 @@ func (w *Walker) stepScan(regs *dump.Registers, f *Frame, opt *Options, why Stop
 		ip, ok := w.word(at)
 		if !ok {
 			if at == f.SP {
-				return missing(at), false
+				return w.missing(at), false
 			}
 			break
 		}

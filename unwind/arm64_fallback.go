@@ -47,7 +47,7 @@ func (w *Walker) followFP64(f *Frame, opt *Options, why Stop) (guess, Stop) {
 	next, ok1 := w.word(f.FP)
 	lr, ok2 := w.word(f.FP + 8)
 	if !ok1 || !ok2 {
-		return guess{}, missing(f.FP)
+		return guess{}, w.missing(f.FP)
 	}
 	ip := stripPAC(lr)
 	switch {

@@ -53,7 +53,7 @@ func (w *Walker) undoARM64(regs *dump.Registers, f *Frame, s *site, opt *Options
 		if s.rf.Begin != 0 && u.sp == f.SP {
 			return t, Stop{StopBadUnwindInfo, fmt.Sprintf("%s: function at RVA %#x made a call, yet its unwind data restores no lr", w.name(s), s.rf.Begin)}
 		}
-		return t, missing(f.SP)
+		return t, w.missing(f.SP)
 	}
 	t.ip, t.sp = stripPAC(lr), u.sp
 	w.noteLR(MethodPdata, t.ip, t.sp)
@@ -126,7 +126,7 @@ func (u *arm64Undo) system(op pdata.ARM64Op, opt *Options) (arm64Target, Stop) {
 		pdata.ARM64Context: arm64ContextSize, pdata.ARM64ECContext: arm64ECContextSize}[op]
 	b := make([]byte, size) // rare: once in an exception or system call
 	if n := u.w.stack.Bytes(b, u.sp); n < size {
-		return t, missing(u.sp + uint64(n))
+		return t, u.w.missing(u.sp + uint64(n))
 	}
 	u.noteOp(undoNames[undoMachine], 0)
 	c := cursor.New(b, "system frame", -1)

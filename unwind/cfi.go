@@ -75,7 +75,7 @@ func (w *Walker) runCFI(r *compiledRecord, regs *dump.Registers) (to cfiCaller, 
 	cfa, ra := results[varCFA], results[varRA]
 	switch {
 	case (!cfa.known || !ra.known) && m.lacks:
-		return to, missing(m.missing).Detail
+		return to, w.missing(m.missing).Detail
 	case !cfa.known || !ra.known:
 		return to, "its rules need a register that is not known here"
 	}

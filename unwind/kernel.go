@@ -44,7 +44,7 @@ func (w *Walker) stopAtTrapFrame(regs *dump.Registers, opt *Options, why Stop) (
 	n, _ := w.space.ReadAt(w.trap[:], opt.TrapFrame)
 	t, err := threadcontext.ParseTrapFrame(w.trap[:n])
 	if err != nil {
-		return missing(opt.TrapFrame + uint64(n)), false
+		return w.missing(opt.TrapFrame + uint64(n)), false
 	}
 	if !t.FromUser() {
 		return Stop{StopBadUnwindInfo, fmt.Sprintf("the trap frame at %#x is not of an entry from user mode", opt.TrapFrame)}, false

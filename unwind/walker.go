@@ -326,6 +326,10 @@ func (w *Walker) word(va uint64) (uint64, bool) {
 	return w.stack.Uint64(va)
 }
 
-func missing(va uint64) Stop {
+// missing is the end of a walk that needs stack memory which cannot be read.
+func (w *Walker) missing(va uint64) Stop {
+	if why := w.stack.Why(va); why != nil {
+		return Stop{StopStackMissing, fmt.Sprintf("stack memory at %#x: %v", va, why)}
+	}
 	return Stop{StopStackMissing, fmt.Sprintf("stack memory at %#x is not in the dump", va)}
 }

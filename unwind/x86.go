@@ -137,7 +137,7 @@ func (w *Walker) followEBP(f *Frame, opt *Options) (guess, Stop) {
 	ip, ok2 := w.word(f.FP + 4)
 	switch {
 	case !ok1 || !ok2:
-		return guess{}, missing(f.FP)
+		return guess{}, w.missing(f.FP)
 	case ip < lowestEIP && next == 0:
 		return guess{}, Stop{StopEndOfStack, ""}
 	case next != 0 && (next <= f.FP || next-f.FP > maxFrameGap || next&3 != 0 || !opt.holds(next, 8)):
@@ -251,7 +251,7 @@ func (w *Walker) stepNullCall86(regs *dump.Registers, f *Frame, opt *Options) (S
 	why := Stop{StopNoUnwindData, fmt.Sprintf("%#x is not code", f.IP)}
 	ip, ok := w.word(f.SP)
 	if !ok {
-		return missing(f.SP), false
+		return w.missing(f.SP), false
 	}
 	g := guess{ip: ip, at: f.SP, sp: f.SP + 4, fp: f.FP, hasFP: f.HasFP, trust: TrustFramePointer, method: MethodLeaf, detail: fmt.Sprintf("called %#x, which is not code", f.IP)}
 	switch w.candidate(ip, opt) {

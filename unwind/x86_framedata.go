@@ -68,7 +68,7 @@ func (w *Walker) land86(r *compiledRecord, regs *dump.Registers, f *Frame, opt *
 		to.regs, to.detail = *regs, to.detail+", at the function's first instruction"
 		ok := false
 		if to.ip, ok = w.word(f.SP); !ok {
-			return to, missing(f.SP).Detail
+			return to, w.missing(f.SP).Detail
 		}
 		to.sp = f.SP + 4
 	case w.lastByte86(r, f):
@@ -157,7 +157,7 @@ func (w *Walker) results86(r *compiledRecord, regs *dump.Registers, to *landing8
 	case !gave || !gaveSP:
 		return "its program gives no eip or no esp"
 	case (!okIP || !okSP) && m.lacks:
-		return missing(m.missing).Detail
+		return w.missing(m.missing).Detail
 	case !okIP || !okSP:
 		return "its program needs a register that is not known here"
 	}

@@ -34,7 +34,7 @@ func (w *Walker) scan86(regs *dump.Registers, f *Frame, opt *Options, why Stop) 
 		ip, ok := w.word(at)
 		if !ok {
 			if at == f.SP {
-				return w.stopAtTrapFrame86(regs, opt, missing(at))
+				return w.stopAtTrapFrame86(regs, opt, w.missing(at))
 			}
 			break
 		}
