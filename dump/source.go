@@ -313,7 +313,7 @@ type StackSegment struct {
 // ProcessorStack is a stack of a processor's own, on which it runs deferred
 // procedure calls or interrupts while its thread's stack stays as it was.
 type ProcessorStack struct {
-	Kind        string // "dpc" or "interrupt"
+	Kind        string // "dpc" or "interrupt"; "unknown" when it was found by its place alone
 	Limit, Base uint64
 }
 

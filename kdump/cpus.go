@@ -255,30 +255,3 @@ func (f *File) stackTop(regs *dump.Registers, base uint64) uint64 {
 	}
 	return top
 }
-
-// ownStackSize is the size of a processor's stacks for DPCs and interrupts: that
-// of a thread's kernel stack. Believed, not measured; KPRCB holds their bases.
-const ownStackSize = 0x6000
-
-// switchedStack returns the processor's own stack that registers are on, nil when
-// they are on none. AMD64 only: elsewhere the fields are not described.
-func (f *File) switchedStack(p *processor, regs *dump.Registers) *dump.ProcessorStack {
-	sp, ok := regs.SP()
-	if !ok || f.hdr.arch != dump.AMD64 || p.va == 0 {
-		return nil
-	}
-	k := &f.kd.prcb
-	for _, s := range []struct {
-		kind string
-		off  int
-	}{{"dpc", k.dpcStack}, {"interrupt", k.isrStack}} {
-		if s.off == 0 {
-			continue
-		}
-		base, err := dump.ReadPointer(f.mem, f.hdr.arch, p.va+uint64(s.off))
-		if err == nil && kernelAddress(f.hdr.ptr, base) && sp < base && base-sp <= ownStackSize {
-			return &dump.ProcessorStack{Kind: s.kind, Limit: base - ownStackSize, Base: base}
-		}
-	}
-	return nil
-}

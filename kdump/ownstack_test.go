@@ -1,6 +1,7 @@
 package kdump
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"dumptriage/dump"
@@ -37,3 +38,38 @@ func TestOwnStacks(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnStackByPlace: where nothing says which field has the stack's base, it is
+// the page's address just above the stack pointer that all processors have like
+// ones of; of the thread's own stack no such is looked for.
+func TestOwnStackByPlace(t *testing.T) {
+	const place = 0x3608 // where the writer put it, which no layout knows
+	for name, c := range map[string]struct {
+		edit  func(m *machine.Machine, base uint64)
+		found bool
+	}{
+		"found": {func(*machine.Machine, uint64) {}, true},
+		"in its block alone": {func(m *machine.Machine, base uint64) {
+			m.Kernel.U64(m.CPUs[3].PRCB+place, 0)
+			m.Kernel.U64(m.CPUs[3].PRCB+0x4000, base)
+		}, false},
+		"not in another block":          {func(m *machine.Machine, _ uint64) { m.Kernel.U64(m.CPUs[1].PRCB+place, 0xffffcf8d51000010) }, false},
+		"not a page's address":          {func(m *machine.Machine, base uint64) { m.Kernel.U64(m.CPUs[3].PRCB+place, base+8) }, false},
+		"too far above":                 {func(m *machine.Machine, base uint64) { m.Kernel.U64(m.CPUs[3].PRCB+place, base+0x6000) }, false},
+		"its thread's bounds not in it": {func(m *machine.Machine, _ uint64) { m.Kernel.U64(m.CPUs[3].Idle+0x38, 0) }, false},
+	} {
+		m := machine.Build(machine.Windows24H2)
+		base := binaryU64(m.Kernel.Read(m.CPUs[3].PRCB+place, 8))
+		c.edit(m, base)
+		for _, cpu := range openBytes(t, m.Dump(machine.BitmapFull)).CPUs() {
+			switch s := cpu.Switched; {
+			case cpu.Number != 3 && s != nil:
+				t.Errorf("%s: processor %d is on %+v", name, cpu.Number, s)
+			case cpu.Number == 3 && (s != nil) != c.found, s != nil && (s.Kind != "unknown" || s.Base != base):
+				t.Errorf("%s: %+v, want one at %#x: %v", name, s, base, c.found)
+			}
+		}
+	}
+}
+
+func binaryU64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }

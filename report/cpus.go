@@ -97,7 +97,7 @@ func cpuText(inc *triage.Incident, c *triage.CPU) string {
 		s += fmt.Sprintf("  thread %x", c.ThreadID)
 	}
 	if c.Switched != nil {
-		s += map[string]string{"dpc": ", on its DPC stack", "interrupt": ", on its interrupt stack"}[c.Switched.Kind]
+		s += map[string]string{"dpc": ", on its DPC stack", "interrupt": ", on its interrupt stack", "unknown": ", on a stack of its own"}[c.Switched.Kind]
 	}
 	return s
 }

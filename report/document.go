@@ -202,7 +202,7 @@ type CPUJSON struct {
 	ProcessID    *uint32     `json:"process_id,omitempty"`
 	ProcessName  string      `json:"process_name,omitempty"`
 	Idle         bool        `json:"idle,omitempty" jsonschema_description:"its idle thread is the current one"`
-	Stack        string      `json:"stack,omitempty" jsonschema:"enum=dpc,enum=interrupt" jsonschema_description:"the processor's own stack that it is on: it runs a DPC or an interrupt"`
+	Stack        string      `json:"stack,omitempty" jsonschema:"enum=dpc,enum=interrupt,enum=unknown" jsonschema_description:"the processor's own stack that it is on: it runs a DPC or an interrupt"`
 	PRCB         string      `json:"prcb,omitempty"`
 	ETHREAD      string      `json:"ethread,omitempty"`
 	KernelStop   *StopJSON   `json:"kernel_stop,omitempty"`

@@ -14,7 +14,7 @@ type HungCPUJSON struct {
 	Parameter int     `json:"parameter" jsonschema_description:"1 to 4: that says so"`
 	InDump    bool    `json:"in_dump" jsonschema_description:"the processor's state is in the dump; cpus shows its stack"`
 	Idle      bool    `json:"idle,omitempty"`
-	Stack     string  `json:"stack,omitempty" jsonschema_description:"dpc or interrupt: it was on that stack of its own"`
+	Stack     string  `json:"stack,omitempty" jsonschema_description:"dpc or interrupt: it was on that stack of its own; unknown: on one of them"`
 	Thread    string  `json:"thread,omitempty" jsonschema_description:"process and thread id in hexadecimal"`
 	At        string  `json:"at,omitempty" jsonschema_description:"innermost frame of a driver on its stack"`
 	Frame     *int    `json:"frame,omitempty" jsonschema_description:"its index there"`
