@@ -15,7 +15,7 @@ type SignatureJSON struct {
 	Algorithm string `json:"algorithm,omitempty"`
 	Kind      string `json:"kind,omitempty" jsonschema_description:"crash, bugcheck, hang or snapshot"`
 	Class     string `json:"class,omitempty"`
-	ExactID   string `json:"exact_id,omitempty" jsonschema_description:"128 bits of SHA-256 of kind, class and stack"`
+	ExactID   string `json:"exact_id,omitempty" jsonschema_description:"128 bits of SHA-256 of kind, class and stack, with functions of the system called as without debug information"`
 	// DepthIDs are of 1, 2, 3, 5 and all frames of the application.
 	DepthIDs []string      `json:"depth_ids,omitempty" jsonschema_description:"of the first 1, 2, 3, 5 and all frames of the application, without the class"`
 	Frames   []string      `json:"frames,omitempty" jsonschema_description:"in text"`

@@ -131,6 +131,19 @@ func (v *View) Name(va uint64) Frame {
 	return Frame{Frame: f, Module: v.Module(va), Name: symbols.Name{Source: symbols.SourceNone}}
 }
 
+// ImageName names a frame by its module's image alone, as if there were no debug
+// information.
+func (v *View) ImageName(f *Frame) symbols.Name {
+	if v == nil || v.space == nil || f.Module == nil {
+		return symbols.Name{Source: symbols.SourceNone}
+	}
+	im, base := v.space.Image(f.Lookup)
+	if im == nil || f.Lookup < base || f.Lookup-base > 0xffffffff {
+		return symbols.Name{Source: symbols.SourceNone}
+	}
+	return symbols.NameOf(im, uint32(f.Lookup-base), uint32(f.IP-base))
+}
+
 // Glance is Name and Executable without a search for files: a register may point
 // into any module, and an image or symbols that no stack needed may lie on a
 // server. known is false where only a search could tell.

@@ -29,10 +29,12 @@ type canonical struct {
 	module, function string
 	name             string // "" when it has none
 	internal         bool   // an [internal] rule matched
+	exact            string // what exact ids are made of, "" the name
 }
 
 // namer names the frames of a half.
 type namer struct {
+	rules  *Rules
 	view   *triage.View
 	bodies map[uint64]string // by the function's start
 }
@@ -43,6 +45,10 @@ func (n *namer) frame(frames []triage.Frame, i int) canonical {
 	if f.Module == nil || f.Module.Module == nil {
 		return outsideModules(frames, i)
 	}
+	return n.inModule(f)
+}
+
+func (n *namer) inModule(f *triage.Frame) canonical {
 	c := canonical{module: rules.Module(f.Module.Name())}
 	switch {
 	case f.Name.Function == "":
@@ -58,6 +64,23 @@ func (n *namer) frame(frames []triage.Frame, i int) canonical {
 	}
 	c.name = c.module + "!" + c.function
 	return c
+}
+
+// exact is what exact ids have for a frame of the system that debug information
+// named: what it would be called without. So a dump has one exact id with the
+// system's symbols and without. "" stands for the frame's name.
+func (n *namer) exact(f *triage.Frame, c *canonical) string {
+	switch f.Name.Source {
+	case symbols.SourceExport, symbols.SourcePdata, symbols.SourceNone:
+		return ""
+	}
+	if c.module == "" || n.rules == nil || n.rules.system.Find(c.module, c.function) == nil {
+		return ""
+	}
+	bare := *f
+	bare.Name = n.view.ImageName(f)
+	named := n.inModule(&bare)
+	return named.name
 }
 
 // body hashes the function that a frame is in, once: recursions are long.

@@ -25,33 +25,33 @@ func ofHang(inc *triage.Incident, h *Hang, r *Rules) *Signature {
 		if t < 0 || t >= len(inc.Threads) {
 			continue
 		}
-		st := newStack(inc, t, false)
+		st := newStack(inc, t, false, r)
 		st.classify(r, false, true)
 		nodes = append(nodes, node{t, st.parts(), st.application(r), st})
 	}
 	if h.Cycle {
 		nodes = leastFirst(nodes, func(n node) []string { return n.parts })
 	}
-	var app []string
+	var app, invariant []string
 	var addresses []uint64
 	for i, n := range nodes {
 		if i == 0 {
 			s.Thread = n.thread
 		} else {
-			s.Stack = append(s.Stack, waitsFor)
+			s.Stack, invariant = append(s.Stack, waitsFor), append(invariant, waitsFor)
 			s.Frames = append(s.Frames, waitsFor)
 		}
 		if len(n.parts) == 0 {
 			s.Frames = append(s.Frames, noFrames)
 		}
 		s.Frames = append(s.Frames, n.parts...)
-		s.Stack = append(s.Stack, n.stack.exact()...)
+		s.Stack, invariant = append(s.Stack, n.stack.exact()...), append(invariant, n.stack.invariant()...)
 		s.Steps = append(s.Steps, n.stack.steps...)
 		app = append(app, n.app...)
 		addresses = append(addresses, n.stack.addresses...)
 	}
 	s.RTLSum, s.CRC32 = AddressHashes(addresses)
-	s.finish(app, emptyName(inc))
+	s.finish(app, invariant, emptyName(inc))
 	return s
 }
 

@@ -16,32 +16,35 @@ const (
 	sectionPrefix     = "prefix"
 	sectionKeep       = "keep"
 	sectionInternal   = "internal"
+	sectionSystem     = "system"
 )
 
 // Sections are the sections that a rule file may have for signatures.
-var Sections = []string{sectionSentinel, sectionIrrelevant, sectionPrefix, sectionKeep, sectionInternal}
+var Sections = []string{sectionSentinel, sectionIrrelevant, sectionPrefix, sectionKeep, sectionInternal, sectionSystem}
 
 //go:embed signature.rules
 var builtinText string
 
 // Rules are compiled rules, safe for concurrent use.
-type Rules struct{ sentinel, internal, rest *rules.Set }
+type Rules struct{ sentinel, internal, system, rest *rules.Set }
 
 // NewRules compiles the user's rules, which come before the built-in ones. Those
 // of other sections are not for signatures and ignored.
 func NewRules(user []rules.Rule) *Rules {
-	var sentinel, internal, rest []rules.Rule
+	var sentinel, internal, system, rest []rules.Rule
 	for _, r := range slices.Concat(user, builtinRules()) {
 		switch {
 		case r.Section == sectionSentinel:
 			sentinel = append(sentinel, r)
 		case r.Section == sectionInternal:
 			internal = append(internal, r)
+		case r.Section == sectionSystem:
+			system = append(system, r)
 		case slices.Contains(Sections, r.Section):
 			rest = append(rest, r)
 		}
 	}
-	return &Rules{rules.NewSet(sentinel), rules.NewSet(internal), rules.NewSet(rest)}
+	return &Rules{rules.NewSet(sentinel), rules.NewSet(internal), rules.NewSet(system), rules.NewSet(rest)}
 }
 
 // Builtin returns the rules that algorithm bkt1 has.

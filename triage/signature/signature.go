@@ -53,7 +53,8 @@ type Signature struct {
 	// MaxText bytes.
 	Text string
 	ID   string // of Text, 64 bits: the bucket
-	// ExactID is of the kind, the class and Stack, 128 bits.
+	// ExactID is of the kind, the class and Stack, 128 bits, with functions of the
+	// system called as they would be without debug information.
 	ExactID string
 	// DepthIDs are of the first frames of the application, 64 bits each, as
 	// many as Depths says: the same place in the code whatever the class.
@@ -117,7 +118,7 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 	kernel := kind == KindBugCheck || kind == KindLiveDump
 	var st *stack
 	if t >= 0 {
-		st = newStack(inc, t, kernel)
+		st = newStack(inc, t, kernel, r)
 	} else {
 		st = &stack{}
 	}
@@ -130,7 +131,7 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 	} else {
 		s.Frames = withProcess(s.Frames, st, processName(inc))
 	}
-	s.finish(app, emptyName(inc))
+	s.finish(app, st.invariant(), emptyName(inc))
 	return s
 }
 
@@ -167,15 +168,15 @@ func threadOf(inc *triage.Incident, kind Kind) int {
 
 func hasFrames(h *triage.Half) bool { return h != nil && len(h.Frames) > 0 }
 
-// finish makes the text and the ids. app are the application's frames; empty
-// stands for the frames when there are none.
-func (s *Signature) finish(app []string, empty string) {
+// finish makes the text and the ids. app are the application's frames, invariant is
+// the stack as exact ids have it; empty stands for the frames when there are none.
+func (s *Signature) finish(app, invariant []string, empty string) {
 	if len(s.Frames) == 0 {
 		s.Frames = []string{empty}
 	}
 	s.Text = join(s.Class, s.Frames)
 	s.ID = hashText(8, s.Text)
-	s.ExactID = hashText(16, append([]string{string(s.Kind), s.Class}, s.Stack...)...)
+	s.ExactID = hashText(16, append([]string{string(s.Kind), s.Class}, invariant...)...)
 	if len(app) == 0 {
 		app = s.Frames
 	}

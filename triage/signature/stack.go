@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"slices"
 
 	"dumptriage/triage"
@@ -51,24 +52,24 @@ type stack struct {
 
 // newStack lists a thread's frames: the kernel half's of a bugcheck, else the
 // user half's, or the kernel half's where no frame of the user half takes part.
-func newStack(inc *triage.Incident, thread int, kernel bool) *stack {
+func newStack(inc *triage.Incident, thread int, kernel bool, r *Rules) *stack {
 	t := &inc.Threads[thread]
 	if kernel && hasFrames(t.Kernel) {
-		return newHalf(inc, thread, t.Kernel, true)
+		return newHalf(inc, thread, t.Kernel, true, r)
 	}
-	s := newHalf(inc, thread, t.User, false)
+	s := newHalf(inc, thread, t.User, false, r)
 	if len(s.live) == 0 && hasFrames(t.Kernel) {
-		return newHalf(inc, thread, t.Kernel, true)
+		return newHalf(inc, thread, t.Kernel, true, r)
 	}
 	return s
 }
 
-func newHalf(inc *triage.Incident, thread int, half *triage.Half, kernel bool) *stack {
+func newHalf(inc *triage.Incident, thread int, half *triage.Half, kernel bool, r *Rules) *stack {
 	view := inc.UserSpace
 	if kernel || view == nil {
 		view = inc.KernelSpace
 	}
-	s, names := &stack{}, namer{view: view}
+	s, names := &stack{}, namer{rules: r, view: view}
 	if half == nil {
 		return s
 	}
@@ -87,6 +88,7 @@ func newHalf(inc *triage.Incident, thread int, half *triage.Half, kernel bool) *
 		case c.name == "":
 			st.Fate = FateNoModule
 		default:
+			c.exact = names.exact(f, &c)
 			s.live = append(s.live, i)
 		}
 		s.steps, s.frames = append(s.steps, st), append(s.frames, c)
@@ -242,6 +244,16 @@ func (s *stack) exact() []string {
 	out := slices.Clone(s.ring)
 	for _, i := range s.live[len(out):] {
 		out = append(out, s.frames[i].name)
+	}
+	return out
+}
+
+// invariant returns what exact ids are made of: exact, whatever debug information
+// of the system was at hand.
+func (s *stack) invariant() []string {
+	out := slices.Clone(s.ring)
+	for _, i := range s.live[len(out):] {
+		out = append(out, cmp.Or(s.frames[i].exact, s.frames[i].name))
 	}
 	return out
 }
