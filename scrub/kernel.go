@@ -23,7 +23,10 @@ type kernelFile struct {
 	systemMem bool // memory of user mode does not count
 	frozen    bool
 
-	patches map[int64]byte // what is written in the place of what was there
+	// What is written in the place of what was there, by page number: 0, 1, and the
+	// characters that stand for folders.
+	zeros, ones map[int64]*pageUse
+	fillers     map[int64]byte
 }
 
 // fileRun says that n bytes of memory at va lie at off in the file.
@@ -139,20 +142,27 @@ func (k *kernelFile) joinRuns() {
 func (k *kernelFile) freeze() {
 	k.frozen = true
 	k.joinRuns()
+	k.fillFolders()
+	slices.SortFunc(k.folders, func(a, b folder) int { return cmp.Compare(a.off, b.off) })
 }
 
-// isUsed reports whether the byte at an offset is kept.
-func (k *kernelFile) isUsed(off int64) bool {
-	return bit(k.structure, off) || bit(k.memory, off)
+// filePage is what is known of a page of the file; parts are nil where nothing is.
+type filePage struct{ structure, memory, present, zeros, ones *pageUse }
+
+func (k *kernelFile) page(number int64) filePage {
+	return filePage{k.structure[number], k.memory[number], k.present[number], k.zeros[number], k.ones[number]}
 }
 
-func bit(pages map[int64]*pageUse, off int64) bool {
-	page := pages[off/pageSize]
-	return page != nil && page.all(int(off%pageSize), 1)
-}
+func (u *pageUse) has(i int) bool { return u != nil && u[i/64]>>(i%64)&1 != 0 }
 
-// isThere reports whether the byte at an offset is kept, or a zero in its place.
-func (k *kernelFile) isThere(off int64) bool { return k.isUsed(off) || bit(k.present, off) }
+// used reports whether a byte of the page is kept.
+func (p *filePage) used(i int) bool { return p.structure.has(i) || p.memory.has(i) }
+
+// there reports whether a byte is kept, or something in its place.
+func (p *filePage) there(i int) bool { return p.used(i) || p.present.has(i) }
+
+// none reports whether nothing of the page is there.
+func (p *filePage) none() bool { return p.structure == nil && p.memory == nil && p.present == nil }
 
 // usedPages returns the numbers of the file's pages of which something is kept,
 // ascending.
@@ -165,29 +175,47 @@ func (k *kernelFile) usedPages() []int64 {
 
 // bytes returns n bytes of the file at off as they are written: what is not kept is 0.
 func (k *kernelFile) bytes(off int64, n int) ([]byte, error) {
-	old := make([]byte, n)
-	if got, err := k.in.File.ReadAt(old, off); got < n && got == 0 && err != nil {
+	out := make([]byte, n)
+	if got, err := k.in.File.ReadAt(out, off); got == 0 && n > 0 && err != nil {
 		return nil, &dump.Error{Code: dump.IO, File: k.in.Path, Offset: off, Size: int64(n), Msg: "cannot be read", Err: err}
 	}
-	for i := range old {
-		if v, ok := k.patches[off+int64(i)]; ok {
-			old[i] = v
-		} else if !k.isUsed(off + int64(i)) {
-			old[i] = 0
+	page, number := filePage{}, int64(-1)
+	for i := range out {
+		at := off + int64(i)
+		if at/pageSize != number {
+			number = at / pageSize
+			page = k.page(number)
+		}
+		switch in := int(at % pageSize); {
+		case page.ones.has(in):
+			out[i] = 1
+		case !page.used(in) || page.zeros.has(in):
+			out[i] = 0
 		}
 	}
-	return old, nil
+	const longest = 1 << 16 // of a folder, in bytes
+	first, _ := slices.BinarySearchFunc(k.folders, off-longest, func(f folder, off int64) int { return cmp.Compare(f.off, off) })
+	for _, f := range k.folders[first:] {
+		if f.off >= off+int64(n) {
+			break
+		}
+		for i := max(f.off, off); i < min(f.off+int64(f.n), off+int64(n)); i++ {
+			out[i-off] = k.fillers[i]
+		}
+	}
+	return out, nil
 }
 
-// patchFolders puts separators in the place of folders.
-func (k *kernelFile) patchFolders() {
+// fillFolders puts separators in the place of folders.
+func (k *kernelFile) fillFolders() {
+	k.fillers = map[int64]byte{}
 	for _, f := range k.folders {
 		for i := range f.n {
 			v := byte('\\')
 			if i%f.width != 0 {
 				v = 0
 			}
-			k.patches[f.off+int64(i)] = v
+			k.fillers[f.off+int64(i)] = v
 		}
 	}
 }
@@ -196,10 +224,10 @@ func (k *kernelFile) patchFolders() {
 // field of a structure: one that is not kept becomes 1, or stays 0.
 func (s *scrubber) reduceStacks() error {
 	k := s.kernel
-	k.patches = map[int64]byte{}
-	budget := uint64(stackBudget)
-	for i := range s.places {
-		a := &s.places[i]
+	k.zeros, k.ones = map[int64]*pageUse{}, map[int64]*pageUse{}
+	budget := uint64(2 * stackBudget)
+	for i := range 2 * len(s.places) { // twice: what one stack keeps another one does not take away
+		a, restore := &s.places[i%len(s.places)], i >= len(s.places)
 		at, _ := slices.BinarySearchFunc(k.runs, a.lo, func(r fileRun, lo uint64) int { return cmp.Compare(r.va, lo) })
 		for at > 0 && k.runs[at-1].va+uint64(k.runs[at-1].n-1) >= a.lo {
 			at--
@@ -210,17 +238,17 @@ func (s *scrubber) reduceStacks() error {
 				return &dump.Error{Code: dump.Limit, File: k.in.Path, Stream: "threads", Offset: -1, Size: -1, Msg: "the stacks of the threads overlap too often"}
 			}
 			budget -= uint64(r.n)
-			if err := s.reduceRun(a, r); err != nil {
+			if err := s.reduceRun(a, r, restore); err != nil {
 				return err
 			}
 		}
 	}
-	k.patchFolders()
 	return nil
 }
 
-// reduceRun decides on the words of one run that lie in a stack.
-func (s *scrubber) reduceRun(a *area, r *fileRun) error {
+// reduceRun decides on the words of one run that lie in a stack: replaces those that are
+// not kept, or restores the others.
+func (s *scrubber) reduceRun(a *area, r *fileRun, restore bool) error {
 	k := s.kernel
 	data := make([]byte, r.n)
 	n, err := k.in.File.ReadAt(data, r.off)
@@ -232,36 +260,50 @@ func (s *scrubber) reduceRun(a *area, r *fileRun) error {
 		return nil
 	}
 	from, to := a.within(&b)
-	if s.levels[a.thread] == All {
-		for i := from; i < to; i++ {
-			delete(k.patches, r.off+int64(i))
-		}
-		return nil
-	}
 	size := a.word
 	unaligned := int((r.va + uint64(from)) % uint64(size))
 	for i := from; i < to; {
-		n := min(size-unaligned, to-i) // a part of a word is no pointer
-		whole := n == size
-		unaligned = 0
+		n := min(size-unaligned, to-i)
 		w := data[i : i+n]
-		keep := whole && (word(w) == 0 || s.keepWord(a, r.va+uint64(i), word(w)))
-		zero := allZero(w)
-		for j := range n {
-			off := r.off + int64(i+j)
-			switch {
-			case bit(k.structure, off):
-			case keep:
-				delete(k.patches, off)
-			case j == 0 && !zero:
-				k.patches[off] = 1
-			default:
-				k.patches[off] = 0
-			}
+		whole := n == size // a part of a word is no pointer
+		unaligned = 0
+		keep := s.levels[a.thread] == All || whole && (word(w) == 0 || s.keepWord(a, r.va+uint64(i), word(w)))
+		if keep == restore {
+			k.replace(r.off+int64(i), n, keep, !allZero(w))
 		}
 		i += n
 	}
 	return nil
+}
+
+// replace decides on n bytes at an offset: they are kept, or are 0, or 1 when one says
+// so. Fields of structures stay.
+func (k *kernelFile) replace(off int64, n int, keep, one bool) {
+	number, page := int64(-1), filePage{}
+	for i := range n {
+		at := off + int64(i)
+		in := int(at % pageSize)
+		if at/pageSize != number {
+			number = at / pageSize
+			page = k.page(number)
+		}
+		switch {
+		case page.structure.has(in):
+		case keep:
+			page.zeros.clear(in)
+			page.ones.clear(in)
+		case i == 0 && one:
+			mark(k.ones, at, 1)
+		default:
+			mark(k.zeros, at, 1)
+		}
+	}
+}
+
+func (u *pageUse) clear(i int) {
+	if u != nil {
+		u[i/64] &^= 1 << (i % 64)
+	}
 }
 
 func allZero(b []byte) bool {

@@ -14,6 +14,7 @@ import (
 	"dumptriage/internal/input"
 	"dumptriage/kdump"
 	"dumptriage/scrub"
+	"dumptriage/symbols"
 	"dumptriage/triage"
 )
 
@@ -253,4 +254,31 @@ func FuzzKernel(f *testing.F) {
 			t.Errorf("%d bytes became %d", len(b), len(res.Kernel))
 		}
 	})
+}
+
+// TestBySymbols scrubs a dump of a kernel that no table knows, whose structures its PDB
+// describes.
+func TestBySymbols(t *testing.T) {
+	m := machine.Build(machine.WindowsOdd)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, m.NT.Image.CodeView.PDB), m.KernelPDB().Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b := m.Dump(machine.BitmapFull)
+	res := checkKernel(t, nil, open(t, b, "MEMORY.DMP"), triage.Options{AllProcesses: true, Symbols: symbols.DirPath(dir)})
+	if res.Threads < 10 {
+		t.Errorf("%d threads: the symbols were not used", res.Threads)
+	}
+	gone(t, b, res.Kernel, "sort.exe", "MemCompression", `C:\Program Files\Acme\`)
+}
+
+// TestKernelAgain: there is nothing left to take out of a scrubbed dump.
+func TestKernelAgain(t *testing.T) {
+	m := machine.Build(machine.Windows22H2)
+	b := m.Dump(machine.BitmapFull)
+	whole := checkKernel(t, nil, open(t, b, "MEMORY.DMP"), triage.Options{})
+	again := checkKernel(t, nil, open(t, whole.Kernel, "MEMORY.DMP"), triage.Options{})
+	if len(again.Kernel) > len(whole.Kernel) {
+		t.Errorf("%d bytes became %d", len(whole.Kernel), len(again.Kernel))
+	}
 }

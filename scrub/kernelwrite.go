@@ -98,18 +98,23 @@ func (k *kernelFile) dataBlocks() []kdump.Block {
 
 // usedParts returns the parts of a part of the file that are kept, with small gaps.
 func (k *kernelFile) usedParts(off, size int64) (out []extent) {
-	for at := off; at < off+size; at++ {
-		if !k.pageThere(at / pageSize) {
-			at |= pageSize - 1 // the last byte of a page of which nothing is kept
+	for at := off; at < off+size; {
+		number := at / pageSize
+		end := min((number+1)*pageSize, off+size)
+		page := k.page(number)
+		if page.none() {
+			at = end
 			continue
 		}
-		if !k.isThere(at) {
-			continue
-		}
-		if n := len(out); n > 0 && at-(out[n-1].off+out[n-1].size) <= gap {
-			out[n-1].size = at + 1 - out[n-1].off
-		} else {
-			out = append(out, extent{off: at, size: 1})
+		for ; at < end; at++ {
+			if !page.there(int(at % pageSize)) {
+				continue
+			}
+			if n := len(out); n > 0 && at-(out[n-1].off+out[n-1].size) <= gap {
+				out[n-1].size = at + 1 - out[n-1].off
+			} else {
+				out = append(out, extent{off: at, size: 1})
+			}
 		}
 	}
 	return out
@@ -257,7 +262,8 @@ func (k *kernelFile) writePages(head record, l *kernelHeader) ([]byte, error) {
 const maxBitmap = 1 << 28
 
 func (k *kernelFile) pageThere(number int64) bool {
-	return k.structure[number] != nil || k.memory[number] != nil || k.present[number] != nil
+	page := k.page(number)
+	return !page.none()
 }
 
 // pageUsed reports whether something is kept of the page at an offset in the file.
