@@ -19,6 +19,7 @@ type kernelFile struct {
 	memory    map[int64]*pageUse
 	present   map[int64]*pageUse // there as zeros; by page number of the file, as the others
 	runs      []fileRun          // where memory that was read lies, by address when frozen
+	joinAt    int
 	folders   []folder
 	systemMem bool // memory of user mode does not count
 	frozen    bool
@@ -43,12 +44,9 @@ type folder struct {
 	width int // bytes of a character
 }
 
-// maxRuns bounds how many reads are noted before those that adjoin are joined, and
-// maxKernelRuns how many there may be then.
 const (
-	maxRuns       = 1 << 16
-	maxKernelRuns = 1 << 21
-	maxFolders    = 1 << 16
+	maxRuns    = 1 << 16 // reads that are noted before those that adjoin are joined
+	maxFolders = 1 << 16
 )
 
 // watchKernel opens the dump once more, so that what is used of it is noted.
@@ -118,8 +116,9 @@ func (k *kernelFile) noteRun(r fileRun) {
 			return
 		}
 	}
-	if k.runs = append(k.runs, r); len(k.runs)%maxRuns == 0 && len(k.runs) < maxKernelRuns {
+	if k.runs = append(k.runs, r); len(k.runs) >= max(k.joinAt, maxRuns) {
 		k.joinRuns()
+		k.joinAt = 2 * len(k.runs)
 	}
 }
 

@@ -2,11 +2,15 @@ package scrub_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"dumptriage/dump"
 	"dumptriage/fixtures/machine"
@@ -280,5 +284,77 @@ func TestKernelAgain(t *testing.T) {
 	again := checkKernel(t, nil, open(t, whole.Kernel, "MEMORY.DMP"), triage.Options{})
 	if len(again.Kernel) > len(whole.Kernel) {
 		t.Errorf("%d bytes became %d", len(whole.Kernel), len(again.Kernel))
+	}
+}
+
+// TestBrokenKernelDumps: whatever is broken in a dump, what is written has the same frames,
+// or the result says which it has not.
+func TestBrokenKernelDumps(t *testing.T) {
+	for _, name := range []string{"readline/ConsoleApp1.Kernel.dmp", "bugcheck/faulty.dmp"} {
+		whole, err := os.ReadFile(filepath.Join("..", "fixtures", filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rnd := rand.New(rand.NewPCG(3, uint64(len(name))))
+		same := 0
+		for round := range 80 {
+			b := slices.Clone(whole)
+			for range 1 + rnd.IntN(12) {
+				at := rnd.IntN(len(b) - 8)
+				if rnd.IntN(2) == 0 {
+					at = rnd.IntN(0x3000) // headers
+				}
+				for i := range 1 << rnd.IntN(4) {
+					b[at+i] = byte(rnd.IntN(3) * rnd.IntN(256))
+				}
+			}
+			in, err := input.New(bytes.NewReader(b), int64(len(b)), "broken.dmp", input.Options{})
+			if err != nil {
+				continue
+			}
+			d, err := triage.OpenInput(in)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			res, err := scrub.Dump(d, scrub.Options{})
+			if err == nil && len(res.Differences) == 0 {
+				want, got := kernelStacks(t, nil, d, triage.Options{}), kernelStacks(t, nil, open(t, res.Kernel, "small.dmp"), triage.Options{})
+				if same++; !slices.Equal(want, got) {
+					t.Errorf("%s, round %d: frames were\n%v\nare\n%v", name, round, want, got)
+				}
+			}
+			d.Close()
+		}
+		t.Logf("%s: %d of 80 are scrubbed", name, same)
+		if same < 40 {
+			t.Errorf("%s: only %d of 80 are scrubbed", name, same)
+		}
+	}
+}
+
+// TestManyBlocks: data blocks that all lie on each other are a limit, and cost no time.
+func TestManyBlocks(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "fixtures", "bugcheck", "faulty.dmp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	le := binary.LittleEndian
+	const triageHeader, table, count = 0x2000, 0x78, 0x7c
+	at, n := len(b), 50_000
+	for i := range n {
+		b = le.AppendUint64(b, 0xfffff80000000000+uint64(i))
+		b = le.AppendUint32(le.AppendUint32(b, 0x2000), uint32(at-0x2000))
+	}
+	le.PutUint32(b[triageHeader+table:], uint32(at))
+	le.PutUint32(b[triageHeader+count:], uint32(n))
+	begun := time.Now()
+	_, err = scrub.Dump(open(t, b, "many.dmp"), scrub.Options{})
+	var e *dump.Error
+	if !errors.As(err, &e) || e.Code != dump.Limit {
+		t.Errorf("it gave %v", err)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }

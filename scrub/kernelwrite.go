@@ -76,11 +76,22 @@ func (e extents) place(off int64) int64 {
 	return e[i].at + off - e[i].off
 }
 
+// The bytes of all data blocks may be as many times those of the file, and some more:
+// honest blocks hardly overlap.
+const (
+	blockFactor = 8
+	blockBudget = 1 << 24
+)
+
 // dataBlocks are the blocks of the new dump, by their places in the old one: those whose
 // size tells what they are as they were, of the others the parts that are kept.
-func (k *kernelFile) dataBlocks() []kdump.Block {
+func (k *kernelFile) dataBlocks() ([]kdump.Block, error) {
 	var out []kdump.Block
+	budget := blockBudget + blockFactor*k.in.File.Size()
 	for _, b := range k.src.Blocks() {
+		if budget -= b.Size; budget < 0 {
+			return nil, &dump.Error{Code: dump.Limit, File: k.in.Path, Stream: "TRIAGE_DATA_BLOCK", Offset: -1, Size: -1, Msg: "the blocks lie on each other too often"}
+		}
 		parts := k.usedParts(b.Offset, b.Size)
 		if len(parts) == 0 {
 			continue
@@ -93,7 +104,7 @@ func (k *kernelFile) dataBlocks() []kdump.Block {
 			out = append(out, kdump.Block{VA: b.VA + uint64(p.off-b.Offset), Offset: p.off, Size: p.size})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // usedParts returns the parts of a part of the file that are kept, with small gaps.
@@ -131,7 +142,10 @@ func (k *kernelFile) writeTriage(head record, l *kernelHeader) ([]byte, error) {
 	}
 	u32 := func(off int) int64 { return int64(le.Uint32(triage[off:])) }
 	table := u32(l.blocks)
-	blocks := k.dataBlocks()
+	blocks, err := k.dataBlocks()
+	if err != nil {
+		return nil, err
+	}
 	var e extents
 	fileSize := k.in.File.Size()
 	for _, s := range k.src.Sections() {
