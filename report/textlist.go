@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"dumptriage/dump"
 	"dumptriage/symbols"
@@ -55,7 +54,7 @@ func ListText(w io.Writer, l *List, opt Options) error {
 	return t.flush()
 }
 
-// widestCell is the width in characters up to which a cell widens its column. A
+// widestCell is the width in columns up to which a cell widens its column. A
 // longer one pushes the rest of its own row out instead: a dump may hold one
 // name of 32,000 characters among 10,000.
 const widestCell = 80
@@ -73,7 +72,7 @@ func (t *text) table(header []string, rows func(add func(cells ...string))) {
 	width := make([]int, len(header))
 	for _, cells := range append(all, header) {
 		for i, c := range cells {
-			width[i] = max(width[i], min(utf8.RuneCountInString(c), widestCell))
+			width[i] = max(width[i], min(columns(c), widestCell))
 		}
 	}
 	row := func(cells []string) {
@@ -81,7 +80,7 @@ func (t *text) table(header []string, rows func(add func(cells ...string))) {
 		for i, c := range cells {
 			if used[i] || len(all) == 0 {
 				b.WriteString(c)
-				b.WriteString(strings.Repeat(" ", max(0, width[i]-utf8.RuneCountInString(c))+2))
+				b.WriteString(strings.Repeat(" ", max(0, width[i]-columns(c))+2))
 			}
 		}
 		t.line("", "%s", strings.TrimRight(b.String(), " "))

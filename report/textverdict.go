@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"dumptriage/dump"
 	"dumptriage/triage"
@@ -101,13 +100,13 @@ func (t *text) step(opt Options, s string) {
 	}
 }
 
-// wrap breaks a text at spaces into lines of at most so many characters. A word that
+// wrap breaks a text at spaces into lines of at most so many columns. A word that
 // is longer has a line of its own. There is one line at least.
 func wrap(s string, width int) []string {
 	var lines []string
 	line, n := "", 0
 	for word := range strings.SplitSeq(s, " ") {
-		w := utf8.RuneCountInString(word)
+		w := columns(word)
 		if n > 0 && n+1+w > width {
 			lines, line, n = append(lines, line), "", 0
 		}
@@ -119,11 +118,11 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// cut shortens a text to so many characters.
+// cut shortens a text to so many columns.
 func cut(s string, width int) string {
 	n := 0
-	for i := range s {
-		if n++; n > width {
+	for i, r := range s {
+		if n += columnsOf(r); n > width {
 			return s[:i] + "..."
 		}
 	}

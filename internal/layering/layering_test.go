@@ -76,6 +76,7 @@ var external = map[string][]string{
 	"triage/crash":     {"golang.org/x/arch/x86/x86asm"},
 	"triage/hang":      {"golang.org/x/arch/x86/x86asm"},
 	"triage/signature": {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
+	"report":           {"golang.org/x/text/width"},
 	"fleet/store":      {"modernc.org/sqlite"},
 	"symbols/pdb":      {"github.com/klauspost/compress"},
 	"symbols":          {"github.com/ianlancetaylor/demangle"},
