@@ -41,10 +41,19 @@ func (f *File) readProcessors() {
 	f.addOldOffsets()
 	seen := map[uint32]bool{}
 	add := func(r *record, crashed bool) {
-		if p, ok := f.newProcessor(r); ok && !seen[p.number] {
+		p, ok := f.newProcessor(r)
+		switch {
+		case !ok:
+		case !seen[p.number]:
 			p.crashed = crashed
 			seen[p.number] = true
 			f.prcbs = append(f.prcbs, p)
+		default: // of the header's copy where it lies is not always known
+			for i := range f.prcbs {
+				if q := &f.prcbs[i]; q.number == p.number && q.va == 0 && q.current == p.current {
+					q.va = p.va
+				}
+			}
 		}
 	}
 	if f.prcb != nil {

@@ -89,8 +89,11 @@ var wants = map[string]want{
 	"hardware":     {codes.ClassHardware, bugcheck.CulpritHardware, "", "hardware", "high", "1 machine check", ""},
 	"hardware_bad": {codes.ClassHardware, bugcheck.CulpritHardware, "", "hardware", "high", "1 PCI Express error", "2"},
 	"dpc":          {codes.ClassHang, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 one DPC or ISR took longer than it may", ""},
-	"process_died": {codes.ClassProcess, bugcheck.CulpritProcess, "System", "process", "medium", "1 System", ""},
-	"object_died":  {codes.ClassProcess, bugcheck.CulpritProcess, "csrss.exe", "process", "medium", "3 csrss.exe", "2"},
+	// Nothing but the kernel is on the stack; the watchdog captured faulty.sys.
+	"dpc_profile":     {codes.ClassHang, bugcheck.CulpritDriver, "faulty.sys", "profile", "medium", "1 too much time at DISPATCH_LEVEL or above, in all", ""},
+	"dpc_profile_bad": {codes.ClassHang, bugcheck.CulpritKernel, "ntoskrnl.exe", "kernel", "low", "1 too much time at DISPATCH_LEVEL or above, in all", ""},
+	"process_died":    {codes.ClassProcess, bugcheck.CulpritProcess, "System", "process", "medium", "1 System", ""},
+	"object_died":     {codes.ClassProcess, bugcheck.CulpritProcess, "csrss.exe", "process", "medium", "3 csrss.exe", "2"},
 	// Memory that something damaged earlier: who stumbled over it is hardly to blame.
 	"memory":     {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "low", "1 a page table entry is corrupt", ""},
 	"pool":       {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "3 File", ""},
