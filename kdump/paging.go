@@ -28,7 +28,7 @@ const (
 	PageNotInDump    // in memory, and left out of the dump
 	PageTableMissing // a page table of it is not in the dump
 	PageNonCanonical // no address that the processor would translate
-	PageUnresolved   // its page tables have no entry, and what the process mapped there cannot be read
+	PageUnresolved   // its page tables have no entry, and what it would hold is not known
 )
 
 var pageStates = [...]struct{ key, text string }{
@@ -37,7 +37,7 @@ var pageStates = [...]struct{ key, text string }{
 	{"mapped_file", "not read in from the file that it maps"}, {"not_mapped", "not mapped"},
 	{"not_in_dump", "mapped, but its page is not in the dump"}, {"table_missing", "not known: a page table is not in the dump"},
 	{"non_canonical", "not a canonical address"},
-	{"unresolved", "no page table entry; whether the process mapped it is not known"},
+	{"unresolved", "no page table entry: what the process has there is not known"},
 }
 
 // String describes the state in a few words.

@@ -16,6 +16,7 @@ type vad struct {
 	kind        int
 	private     bool
 	committed   bool
+	anyBytes    bool // a page that nobody touched may hold anything
 	protect     uint32
 	commit      uint64 // pages charged
 	hasCommit   bool
@@ -124,6 +125,7 @@ func (t *vadTree) finish(v *vad) {
 	fm := t.form
 	if bit := t.privateBit(); bit >= 0 {
 		v.private = v.flags>>bit&1 != 0
+		v.anyBytes = fm.optional != 0 && v.flags>>(bit+fm.optional)&1 != 0
 	}
 	if v.private {
 		return

@@ -11,6 +11,7 @@ type vadForm struct {
 	flags, flagsSize      int
 	kind, protect         int // first bits of VadType (3) and Protection (5)
 	private               int // bit of PrivateMemory, -1: another in another release of the build
+	optional              int // bit of ZeroFillPagesOptional, from that of PrivateMemory on, 0 none
 	charge, chargeBits    int // CommitCharge, in pages
 	chargeHigh            int // its bits from 31 on, 0 none
 	commit, commitBit     int // MemCommit: offset of the 32-bit word, and bit
@@ -29,25 +30,25 @@ var vadForms = [...]vadForm{
 		flags: 0x28, flagsSize: 8, kind: 52, protect: 56, private: 63, charge: 0x28, chargeBits: 51, commit: 0x2c, commitBit: 23,
 		size: 0x40, subsection: 0x48, firstPTE: 0x50, lastPTE: 0x58, base: 8, next: 0x10, ptes: 0x18, filePointer: 0x40, fileMask: 0xf,
 	},
-	2: vadForm64(0, 3, 15), // 8.1 to 10 1709
-	3: vadForm64(0, 3, 14), // 10 1803 to 1909
-	4: vadForm64(4, 7, 20), // 10 2004 to 22H2
-	5: vadForm64(4, 7, 21), // 11 21H2 to 23H2
-	6: vadForm64(4, 7, -1), // Server 2022: as 4 or as 5
-	7: vadFormMemCommit(),  // 11 24H2
+	2: vadForm64(0, 3, 15, 0), // 8.1 to 10 1709
+	3: vadForm64(0, 3, 14, 0), // 10 1803 to 1909
+	4: vadForm64(4, 7, 20, 3), // 10 2004 to 22H2
+	5: vadForm64(4, 7, 21, 3), // 11 21H2 to 23H2
+	6: vadForm64(4, 7, -1, 3), // Server 2022: as 4 or as 5
+	7: vadFormMemCommit(),     // 11 24H2
 	8: { // 10 2004 to 22H2, 32-bit
 		left: 0, right: 4, first: 0xc, last: 0x10, number: 4,
-		flags: 0x1c, flagsSize: 4, kind: 4, protect: 7, private: 20, charge: 0x20, chargeBits: 31, commit: 0x20, commitBit: 31,
+		flags: 0x1c, flagsSize: 4, kind: 4, protect: 7, private: 20, optional: 3, charge: 0x20, chargeBits: 31, commit: 0x20, commitBit: 31,
 		size: 0x28, subsection: 0x2c, firstPTE: 0x30, lastPTE: 0x34, base: 4, next: 8, ptes: 0x1c, filePointer: 0x24, fileMask: 7,
 	},
 }
 
 // vadForm64 is the form of 64-bit kernels since 8.1, which differ in the places of
-// three flags.
-func vadForm64(kind, protect, private int) vadForm {
+// four flags.
+func vadForm64(kind, protect, private, optional int) vadForm {
 	return vadForm{
 		left: 0, right: 8, first: 0x18, last: 0x1c, number: 4, firstHigh: 0x20, lastHigh: 0x21,
-		flags: 0x30, flagsSize: 4, kind: kind, protect: protect, private: private,
+		flags: 0x30, flagsSize: 4, kind: kind, protect: protect, private: private, optional: optional,
 		charge: 0x34, chargeBits: 31, chargeHigh: 0x22, commit: 0x34, commitBit: 31,
 		size: 0x40, subsection: 0x48, firstPTE: 0x50, lastPTE: 0x58, base: 8, next: 0x10, ptes: 0x2c, filePointer: 0x40, fileMask: 0xf,
 	}
@@ -55,7 +56,7 @@ func vadForm64(kind, protect, private int) vadForm {
 
 // vadFormMemCommit: MemCommit has gone to the flags of private memory.
 func vadFormMemCommit() vadForm {
-	f := vadForm64(4, 7, 21)
+	f := vadForm64(4, 7, 21, 3)
 	f.chargeBits, f.commit, f.commitBit = 32, f.flags, 25
 	return f
 }

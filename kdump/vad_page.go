@@ -26,8 +26,12 @@ func (s *AddressSpace) byVAD(va uint64, t translation) translation {
 	t.vad = v
 	switch {
 	case v.private && (v.kind == vadNormal || v.kind == vadWriteWatch):
-		t.state = PageReserved
-		if v.committed { // all of it was, and pages that no longer are have an entry
+		switch { // where all of it was committed, pages that no longer are have an entry
+		case !v.committed:
+			t.state = PageReserved
+		case v.anyBytes:
+			t.state = PageUnresolved
+		default:
 			t.state = PageDemandZero
 		}
 	case v.private || v.subsection == 0:

@@ -14,6 +14,9 @@ func symbolVADForm(src Symbols, ptr int) *vadForm {
 	}
 	f.flags = q.field("_MMVAD_SHORT", "u")
 	f.kind, f.protect, f.private = q.bits("_MMVAD_FLAGS", "VadType", 3), q.bits("_MMVAD_FLAGS", "Protection", 5), q.bits("_MMVAD_FLAGS", "PrivateMemory", 1)
+	if bit, _, ok := src.Bits("_MM_PRIVATE_VAD_FLAGS", "ZeroFillPagesOptional"); ok && bit > f.private && bit < 32 {
+		f.optional = bit - f.private
+	}
 	if u1, ok := src.Field("_MMVAD_SHORT", "u1"); ok && q.sane(u1) {
 		f.charge, f.chargeBits, f.commit = u1, 31, u1
 		if q.bits("_MMVAD_FLAGS1", "CommitCharge", 31) != 0 {

@@ -196,6 +196,36 @@ func chain(n nodes) {
 	}
 }
 
+// TestByVAD: what a page without an entry is, by the flags of its descriptor as
+// Windows 10 2004 has them (VadType 4, PrivateMemory 20, ZeroFillPagesOptional 23).
+func TestByVAD(t *testing.T) {
+	const private, awe = 1 << 20, 3 << 4
+	for _, c := range []struct {
+		flags     uint32
+		committed bool
+		want      PageState
+	}{
+		{private, true, PageDemandZero}, {private, false, PageReserved}, {private | 1<<23, true, PageUnresolved}, {private | 1<<23, false, PageReserved},
+		{private | awe, true, PageUnresolved}, {private | 4<<4, true, PageDemandZero}, {0, true, PageUnresolved}, // a view without a section
+	} {
+		n := balanced()
+		n.node(0, 1, 2, 0x40, 0x4f, c.flags)
+		if c.committed {
+			binary.LittleEndian.PutUint32(n[0x34:], 1<<31)
+		}
+		s := newAddressSpace(&PhysicalMemory{}, pagingAMD64{4}, 0, nil)
+		s.vads.Store(n.tree(4))
+		if got := s.byVAD(0x45000, translation{state: PageInvalid, ask: true}); got.state != c.want {
+			t.Errorf("flags %#x, committed %t: %v, want %v", c.flags, c.committed, got.state, c.want)
+		}
+		for _, va := range []uint64{0x45000 - 6<<12, 0xffff800000045000} {
+			if got := s.byVAD(va, translation{state: PageInvalid, ask: true}); got.state != PageInvalid {
+				t.Errorf("%#x, where nothing is: %v", va, got.state)
+			}
+		}
+	}
+}
+
 // TestPrivateBit: Server 2022 has PrivateMemory in one of two bits. Where the
 // descriptors do not tell which, nothing is said to be private.
 func TestPrivateBit(t *testing.T) {
