@@ -89,7 +89,7 @@ func OpenWith(r io.ReaderAt, size int64, name string, opt Options) (*File, error
 	f := &File{r: r, size: size, name: name, hdr: h, mem: dump.NewFileMemory(r, nil)}
 	switch h.dumpType {
 	case typeTriage:
-		f.watch(opt.Watch)
+		f.watch(&opt)
 		f.openTriage()
 	case typeHeader: // it has no memory
 	case typeFull, typeSummary, typeBitmap, typeKernel, typeAutomatic, typeRangeK, typeRangeKA, typeRangeF:

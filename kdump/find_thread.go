@@ -69,6 +69,9 @@ func (f *File) describeThread(t *dump.Thread, r *record) {
 	lists := f.lists()
 	if name := f.kernelPointer(r, lists.threadName); name != 0 {
 		t.Name, _ = f.readUnicode(f.mem, f.hdr.ptr, name)
+		if f.watched != nil && f.watched.names {
+			f.keepText(f.mem, f.hdr.ptr, name, t.Name, 0)
+		}
 	}
 	kernel, ok1 := r.uint(lists.kernelTime, 4)
 	user, ok2 := r.uint(lists.userTime, 4)

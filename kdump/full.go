@@ -41,7 +41,7 @@ type full struct {
 // damage.
 func (f *File) openFull(opt Options) {
 	f.r = &pageCache{r: f.r}
-	f.watch(opt.Watch)
+	f.watch(&opt)
 	phys := f.openPhysical()
 	if phys == nil {
 		return

@@ -98,25 +98,28 @@ const imageNameSize = 15
 // has been seen behind the parent's id, else at the only place behind it that
 // reads like a name.
 func imageName(r *record, table, parent int) string {
-	r = r.unseen() // it tells people whose the process is, and nothing else
-	if name := nameAt(r, table); name != "" {
-		return name
+	name, off := findImageName(r.unseen(), table, parent)
+	if name != "" && r.names {
+		r.use(off, imageNameSize)
 	}
-	for _, behind := range []int{0x68, 0x70, 0x50} {
-		if name := nameAt(r, parent+behind); name != "" {
-			return name
+	return name
+}
+
+func findImageName(r *record, table, parent int) (found string, at int) {
+	for _, off := range []int{table, parent + 0x68, parent + 0x70, parent + 0x50} {
+		if name := nameAt(r, off); name != "" {
+			return name, off
 		}
 	}
-	found := ""
 	for off := parent + r.ptr; parent > 0 && off < len(r.b); off += r.ptr {
 		if name := nameAt(r, off); len(name) >= 4 {
 			if found != "" {
-				return ""
+				return "", 0
 			}
-			found = name
+			found, at = name, off
 		}
 	}
-	return found
+	return found, at
 }
 
 // nameAt returns the name at off when all of its bytes up to a NUL are printable

@@ -16,7 +16,8 @@ type record struct {
 	b   []byte
 	ptr int
 
-	used func(off, n int) // is told which bytes are used; nil when nobody watches
+	used  func(off, n int) // is told which bytes are used; nil when nobody watches
+	names bool             // names of processes are used, too
 }
 
 // uint reads size bytes at off. Offset 0 means that nobody knows where the

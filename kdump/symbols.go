@@ -29,6 +29,8 @@ type Options struct {
 	// Watch, when set, is told what of the file is used. The dump then serves one
 	// goroutine.
 	Watch Watcher
+	// WatchNames makes names of processes and threads count as used.
+	WatchNames bool
 }
 
 const symbolsStream = "kernel symbols"

@@ -24,6 +24,7 @@ const (
 // Watcher is told which bytes of the file are used: n at file offset off. Va is the
 // address that they were read by where the use is UseMemory. Texts that only tell
 // people something, such as names of processes and command lines, do not count.
+// Options.WatchNames makes those of processes and threads count.
 type Watcher func(use Use, va uint64, off int64, n int)
 
 // watchedFile is a file whose uses are told. It serves one goroutine.
@@ -33,6 +34,7 @@ type watchedFile struct {
 	use   Use
 	va    uint64
 	ahead int // more than 0: what is read now may never be used
+	names bool
 }
 
 // ReadAt implements io.ReaderAt.
@@ -58,9 +60,9 @@ func (t pageTables) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // watch makes f tell what is used of its file.
-func (f *File) watch(tell Watcher) {
-	if tell != nil {
-		f.watched = &watchedFile{r: f.r, tell: tell}
+func (f *File) watch(opt *Options) {
+	if opt.Watch != nil {
+		f.watched = &watchedFile{r: f.r, tell: opt.Watch, names: opt.WatchNames}
 		f.r = f.watched
 	}
 }
@@ -147,6 +149,7 @@ func (f *File) recordUse(r *record) *record {
 	if r.off < 0 {
 		f.as(UsePresence, 0, func() { f.usedAt(f.mem, r.va, len(r.b)) })
 	}
+	r.names = f.watched.names
 	r.used = func(off, n int) {
 		if r.off >= 0 {
 			f.watched.tell(UseStructure, 0, r.off+int64(off), n)
@@ -230,7 +233,12 @@ func folderLength(path string) int {
 // keepPath tells that the path of the UNICODE_STRING at va was used, of which the
 // folders are what it is not known by.
 func (f *File) keepPath(m dump.Memory, ptr int, va uint64, path string) {
-	if f.watched == nil || path == "" {
+	f.keepText(m, ptr, va, path, folderLength(path))
+}
+
+// keepText does so for a text of which the first characters tell of somebody.
+func (f *File) keepText(m dump.Memory, ptr int, va uint64, text string, private int) {
+	if f.watched == nil || text == "" {
 		return
 	}
 	var head [16]byte
@@ -239,7 +247,7 @@ func (f *File) keepPath(m dump.Memory, ptr int, va uint64, path string) {
 	length := int(c.U16())
 	c.Seek(ptr)
 	buffer := c.Pointer(ptr)
-	folder := min(2*folderLength(path), length)
+	folder := min(2*private, length)
 	f.as(UseFolder, 0, func() { f.usedAt(m, buffer, folder) })
 	f.usedAt(m, buffer+uint64(folder), length-folder)
 }

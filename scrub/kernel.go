@@ -50,9 +50,9 @@ const (
 )
 
 // watchKernel opens the dump once more, so that what is used of it is noted.
-func watchKernel(in *triage.Dump) (*kernelFile, *triage.Dump, error) {
+func watchKernel(in *triage.Dump, names bool) (*kernelFile, *triage.Dump, error) {
 	k := &kernelFile{in: in, structure: map[int64]*pageUse{}, memory: map[int64]*pageUse{}, present: map[int64]*pageUse{}}
-	d, err := in.Watched(k.used)
+	d, err := in.Watched(k.used, names)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -358,3 +358,25 @@ func TestManyBlocks(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// TestKeepKernelNames keeps names of processes and threads for who wants them.
+func TestKeepKernelNames(t *testing.T) {
+	d := open(t, machine.Build(machine.Windows22H2).Dump(machine.BitmapFull), "MEMORY.DMP")
+	res, err := scrub.Dump(d, scrub.Options{KeepNames: true, Triage: triage.Options{AllProcesses: true}})
+	if err != nil || len(res.Differences) > 0 {
+		t.Fatal(err, res.Differences)
+	}
+	names := func(d *triage.Dump) (out []string) {
+		for _, p := range d.Processes() {
+			out = append(out, p.Name)
+		}
+		for _, th := range d.Threads() {
+			out = append(out, th.Name)
+		}
+		return out
+	}
+	want, got := names(d), names(open(t, res.Kernel, "small.dmp"))
+	if !slices.Equal(want, got) || !slices.Contains(want, "sort.exe") || !slices.Contains(want, "reader") {
+		t.Errorf("the names were %q and are %q", want, got)
+	}
+}

@@ -41,7 +41,7 @@ type Options struct {
 	// Triage says where images and symbols are; the scrubbed dump is walked with the
 	// same.
 	Triage triage.Options
-	// KeepNames keeps the names of threads.
+	// KeepNames keeps the names of threads, and of processes of a kernel dump.
 	KeepNames bool
 	// Comment is put into the new dump, for whoever wonders what it is.
 	Comment string
@@ -133,7 +133,7 @@ func Dumps(user, kernel *triage.Dump, how string, opt Options) (*Result, error) 
 	watchedKernel := kernel
 	var err error
 	if kernel != nil {
-		if s.kernel, watchedKernel, err = watchKernel(kernel); err != nil {
+		if s.kernel, watchedKernel, err = watchKernel(kernel, opt.KeepNames); err != nil {
 			return nil, err
 		}
 	}

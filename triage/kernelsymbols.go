@@ -42,7 +42,7 @@ func (d *Dump) useKernelSymbols(store *symbols.Store) bool {
 		}
 		return &kernelSymbols{pdb: p, x86: d.System().Arch == dump.X86}
 	}
-	f, err := kdump.OpenWith(kernelReader(d.File), d.File.Size(), d.Path, kdump.Options{Symbols: find, Watch: d.watch})
+	f, err := kdump.OpenWith(kernelReader(d.File), d.File.Size(), d.Path, kdump.Options{Symbols: find, Watch: d.watch, WatchNames: d.watchNames})
 	if err != nil {
 		return false
 	}

@@ -28,16 +28,18 @@ type Dump struct {
 
 	kernelSymbols bool // it is read by the PDB of its kernel
 	watch         kdump.Watcher
+	watchNames    bool
 }
 
 // Watched opens a kernel dump once more, from the same file, which the first one has to
-// close. The watcher is told what of the file is used, and by whose memory.
-func (d *Dump) Watched(watch kdump.Watcher) (*Dump, error) {
-	k, err := kdump.OpenWith(kernelReader(d.File), d.File.Size(), d.Path, kdump.Options{Watch: watch})
+// close. The watcher is told what of the file is used, and by whose memory; names says
+// whether those of processes and threads count.
+func (d *Dump) Watched(watch kdump.Watcher, names bool) (*Dump, error) {
+	k, err := kdump.OpenWith(kernelReader(d.File), d.File.Size(), d.Path, kdump.Options{Watch: watch, WatchNames: names})
 	if err != nil {
 		return nil, withFile(err, d.Path)
 	}
-	return &Dump{Source: k, Path: d.Path, File: d.File, onDisk: d.onDisk, watch: watch}, nil
+	return &Dump{Source: k, Path: d.Path, File: d.File, onDisk: d.onDisk, watch: watch, watchNames: names}, nil
 }
 
 // Kernel reports whether the dump is a kernel dump.

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	keepNamesFlag = &cli.BoolFlag{Name: "keep-names", DisableDefaultText: true, Usage: "keep the names of threads of a user dump"}
+	keepNamesFlag = &cli.BoolFlag{Name: "keep-names", DisableDefaultText: true, Usage: "keep the names of threads, and of processes of a kernel dump"}
 	forceFlag     = &cli.BoolFlag{Name: "force", DisableDefaultText: true, Usage: "overwrite OUT"}
 	acceptFlag    = &cli.BoolFlag{Name: "accept-differences", DisableDefaultText: true, Usage: "write OUT though some frame does not come out of it as it was"}
 )
