@@ -39,7 +39,7 @@ type kdbg struct {
 
 const (
 	kdbgTag     = 0x4742444b // "KDBG"
-	kdbgMinimum = 0x2c2      // up to SizeEThread, since Windows XP
+	kdbgMinimum = 0x290      // that of Windows XP, which has no offsets
 	kdbgMaximum = 0x800
 	kdbgStream  = "KDDEBUGGER_DATA64"
 )
@@ -89,6 +89,23 @@ func parseKDBG(c *cursor.Cursor, ptr int) (*kdbg, *dump.Error) {
 	c8.dpcStack, c8.isrStack = r.off16(0x354), r.off16(0x356)
 	c8.state = r.off16(0x2bc)
 	return k, nil
+}
+
+// addOldLayout adds the offsets that the block of Windows XP does not have, from the
+// public symbols of its last service pack for x86.
+func (k *kdbg) addOldLayout(h *header) {
+	const windowsXP = 2600
+	if h.arch != dump.X86 || h.build != windowsXP || k.thread.size != 0 {
+		return
+	}
+	t := &k.thread
+	t.initialStack, t.stackLimit, t.teb, t.kernelStack, t.state = 0x18, 0x1c, 0x20, 0x28, 0x2d
+	t.apcProcess, t.waitReason, t.nextProcessor, t.stackBase = 0x44, 0x5b, 0x12b, 0x168
+	t.irps, t.size = 0x210, 0x258
+	k.process.dirBase, k.process.parent, k.process.peb, k.process.size = 0x18, 0x14c, 0x1b0, 0x260
+	c := &k.prcb
+	c.currentThread, c.idleThread, c.number, c.cpuType, c.state = 4, 0xc, 0x10, 0x18, 0x1c
+	c.dpcStack, c.vendor, c.mhz, c.size, c.contained = 0x868, 0x900, 0x910, 0xc50, 0x120
 }
 
 func (r *record) address(off, ptr int) uint64 {

@@ -42,6 +42,9 @@ func (f *File) takeKDBGAt(va uint64, plain, decoded string) bool {
 // takeKDBG accepts a block that is one and that names this kernel.
 func (f *File) takeKDBG(b []byte, how string) bool {
 	k, err := parseKDBG(cursor.New(b, kdbgStream, -1), f.hdr.ptr)
+	if err == nil {
+		k.addOldLayout(f.hdr)
+	}
 	if err != nil || k.thread.size == 0 || k.process.size == 0 || !kernelAddress(f.hdr.ptr, k.kernBase) {
 		return false
 	}

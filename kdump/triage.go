@@ -168,6 +168,7 @@ func (f *File) readKDBG() {
 		f.damage(err)
 		return
 	}
+	k.addOldLayout(f.hdr)
 	f.kd = k
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/fixtures/machine"
+	"dumptriage/internal/cursor"
 )
 
 // TestTrapFramesX86: KTHREAD.TrapFrame, and where a thread has none, having made
@@ -178,5 +179,32 @@ func TestDriverListX86(t *testing.T) {
 		if d := &got[i]; d.Base != want.Base || d.Size != uint64(want.Size) || d.CheckSum != want.Image.CheckSum() || d.TimeDateStamp != want.Stamp || d.Path != want.Path {
 			t.Errorf("%+v, want %+v", d, want)
 		}
+	}
+}
+
+// TestOldBlock: a block as short as that of Windows XP says nothing of offsets. It
+// is of use for that build alone, whose layout is known.
+func TestOldBlock(t *testing.T) {
+	b := &bin{make([]byte, 0x290)}
+	b.u32(0x10, 0x4742444b)
+	b.u32(0x14, 0x290)
+	b.u64(0x18, 0xffffffff804d7000)
+	for _, c := range []struct {
+		arch    dump.Arch
+		build   uint32
+		ethread int
+	}{{dump.X86, 2600, 0x258}, {dump.X86, 3790, 0}, {dump.AMD64, 2600, 0}} {
+		k, err := parseKDBG(cursor.New(b.b, kdbgStream, -1), 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.addOldLayout(&header{arch: c.arch, build: c.build})
+		if k.thread.size != c.ethread || (k.prcb.size != 0) != (c.ethread != 0) {
+			t.Errorf("%s %d: ETHREAD of %#x, KPRCB of %#x", c.arch, c.build, k.thread.size, k.prcb.size)
+		}
+	}
+	b.u32(0x14, 0x28c)
+	if _, err := parseKDBG(cursor.New(b.b, kdbgStream, -1), 4); err == nil {
+		t.Error("a shorter block is taken")
 	}
 }
