@@ -53,6 +53,18 @@ func (f *File) openFull(opt Options) {
 	f.findKDBG()
 	f.checkSymbols()
 	f.findCurrent()
+	f.ownTables()
+}
+
+// ownTables gives the page tables that were loaded to the current process when they
+// are its own.
+func (f *File) ownTables() {
+	if f.kd == nil || f.process == nil {
+		return
+	}
+	if root, ok := f.process.pointer(f.kd.process.dirBase); ok && f.pageTableRoot(root) == f.full.system.root {
+		f.processSpace(&dump.Process{EPROCESS: f.process.va, DirBase: root})
+	}
 }
 
 // PhysicalMemory returns the physical memory, nil when the dump holds none.

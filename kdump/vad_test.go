@@ -80,6 +80,23 @@ func TestOddVADs(t *testing.T) {
 	}
 }
 
+// TestCurrentVADs: the page tables that were loaded are those of the process that
+// stopped the system, also before anybody asked for processes.
+func TestCurrentVADs(t *testing.T) {
+	for _, v := range machine.Variants() {
+		f := openBytes(t, machine.Build(*v).Dump(machine.Full))
+		base := uint64(0x1d5a2d00000)
+		if v.Arch == machine.X86 {
+			base = 0x10000000
+		}
+		for va, want := range map[uint64]PageState{base + 0x1000: PageDemandZero, base + 0x21000: PageReserved, base + 0x80000: PageInvalid} {
+			if page := f.Memory().(*kernelMemory).Page(va); page.State != want {
+				t.Errorf("%s: %#x is %s, want %v", v.Name, va, page.Describe(), want)
+			}
+		}
+	}
+}
+
 // TestTypesAgree: of kernels that the tables know, too, the types give the same form.
 func TestTypesAgree(t *testing.T) {
 	for _, v := range machine.Variants() {
