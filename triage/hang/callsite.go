@@ -36,7 +36,7 @@ type callSite struct {
 }
 
 // argument computes what argument arg of the function of frame i was when its
-// caller called it. regs are the registers of the half's frames. On x64 it is
+// caller called it. regs are the registers of the half's frames. On x64 and ARM64 it is
 // read from the caller's code; ok is false when the code is not at hand or the
 // value went through what cannot be followed.
 func (a *analysis) argument(h *triage.Half, regs []dump.Registers, i, arg int) (v uint64, ev Evidence, ok bool) {
@@ -46,6 +46,12 @@ func (a *analysis) argument(h *triage.Half, regs []dump.Registers, i, arg int) (
 			return 0, ev, false
 		}
 		v, ok = a.argAMD64(h, regs, i, argRegs[arg], maxFollowed)
+		return v, Evidence{Source: FromCall, Frame: i + 1}, ok
+	case dump.ARM64:
+		if arg >= maxArgsARM64 {
+			return 0, ev, false
+		}
+		v, ok = a.argARM64(h, regs, i, dump.Reg(arg), 0, maxFollowed)
 		return v, Evidence{Source: FromCall, Frame: i + 1}, ok
 	case dump.X86:
 		v, ok = a.argX86(h, i, arg)
@@ -97,6 +103,7 @@ func (a *analysis) siteOf(h *triage.Half, i int) *callSite {
 	if s != nil {
 		if n := len(s.before) + len(s.code) + 1; a.kept+n > maxKept {
 			clear(a.sites)
+			clear(a.armSites)
 			a.kept = n
 		} else {
 			a.kept += n

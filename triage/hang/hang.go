@@ -19,7 +19,8 @@ type analysis struct {
 	byETHREAD map[uint64]int          // the same
 	found     map[[2]string]*ruleHits // by module and function
 	sites     map[siteKey]*callSite
-	kept      int // instructions in sites
+	armSites  map[siteKey]*armSite
+	kept      int // instructions in sites and armSites
 	waits     []Wait
 
 	work       int  // that is left
