@@ -229,6 +229,15 @@ func (im *Image) chpeRVA() (uint32, error) {
 	return 0, chpeError(dump.OutOfRange, d.rva, loadConfigCHPE+pointerSize, fmt.Sprintf("the pointer to it, %#x, leads out of the image: code of a second machine is not known", pointer))
 }
 
+// ImageBase returns the address that the image was linked for, or in memory the one
+// it was loaded at; 0 when the header does not tell.
+func (im *Image) ImageBase() uint64 {
+	if dump.ArchOfMachine(im.h.id.Machine).PointerSize() == 4 {
+		return im.imageBase() >> 32 // behind BaseOfData
+	}
+	return im.imageBase()
+}
+
 // imageBase reads ImageBase out of the optional header, 0 when it is not there.
 func (im *Image) imageBase() uint64 {
 	var b [8]byte

@@ -164,6 +164,19 @@ func rvaError(code dump.Code, rva uint64, size int, msg string) *dump.Error {
 	return e
 }
 
+// Watched reports whether somebody is told which bytes of the image are used: then
+// nothing should be read ahead of need.
+func (im *Image) Watched() bool {
+	switch l := im.layout.(type) {
+	case *mappedLayout:
+		return dump.WatcherOf(l.mem) != nil
+	case *fileLayout:
+		w, ok := l.r.(interface{ Watched() bool })
+		return ok && w.Watched()
+	}
+	return false
+}
+
 // mappedLayout is an image in memory.
 type mappedLayout struct {
 	mem  dump.Memory

@@ -56,6 +56,7 @@ func threadHead(t *triage.Thread, h hexer) ThreadJSON {
 	}
 	j.Times = timesJSON(t.Times)
 	j.Kernel = kernelThreadJSON(t, h)
+	j.Managed = managedThreadJSON(t.Managed, h)
 	return j
 }
 
@@ -169,6 +170,7 @@ func fillFrame(j *FrameJSON, f *triage.Frame, index int, h hexer) {
 		j.FunctionOffset = h.addr(f.Name.Offset)
 		j.sourceLines(&f.Name)
 	}
+	j.Managed = managedFrameJSON(f.Managed)
 	j.UnloadedModules = hitsJSON(f.Unloaded, h)
 }
 

@@ -15,6 +15,7 @@ type Document struct {
 	Process         *ProcessJSON       `json:"process,omitempty"`
 	SystemInfo      *SystemJSON        `json:"system_info,omitempty"`
 	Captured        string             `json:"captured,omitempty" jsonschema_description:"when the dump was written, RFC 3339, UTC"`
+	ManagedRuntime  *RuntimeJSON       `json:"managed_runtime,omitempty" jsonschema_description:"the .NET runtime of the process, when one was found"`
 	CrashInfo       *CrashJSON         `json:"crash_info,omitempty"`
 	Analysis        *AnalysisJSON      `json:"analysis,omitempty"`
 	BugCheck        *BugCheckJSON      `json:"bugcheck,omitempty"`

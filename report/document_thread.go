@@ -70,29 +70,6 @@ type InlineJSON struct {
 	Line     *uint32 `json:"line,omitempty"`
 }
 
-// ManagedFrame is a .NET method.
-type ManagedFrame struct {
-	Kind   string `json:"kind,omitempty"`
-	Module string `json:"module,omitempty"`
-	Type   string `json:"type,omitempty"`
-	Method string `json:"method,omitempty"`
-	Token  string `json:"token,omitempty"`
-}
-
-// ManagedThread is a .NET thread.
-type ManagedThread struct {
-	ThreadID  *uint32           `json:"thread_id,omitempty"`
-	Name      string            `json:"name,omitempty"`
-	Exception *ManagedException `json:"exception,omitempty"`
-}
-
-// ManagedException is a .NET exception that a thread was handling.
-type ManagedException struct {
-	Type    string `json:"type,omitempty"`
-	Message string `json:"message,omitempty"`
-	HResult string `json:"hresult,omitempty"`
-}
-
 // UnloadedHitJSON says that a frame lies where a module had been.
 type UnloadedHitJSON struct {
 	Module  string   `json:"module"`

@@ -26,6 +26,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	d.PID = pid(inc)
 	d.Captured = timeText(inc.Captured)
 	d.Process, d.SystemInfo = processJSON(inc), systemJSON(&inc.System)
+	d.ManagedRuntime = runtimeJSON(inc.Runtime)
 	d.CrashInfo, d.Analysis = crashJSON(inc, h), analysisJSON(inc, opt.Verdict)
 	d.Signature = signatureJSON(opt.Verdict, opt.ExplainSignature)
 	if d.CrashInfo != nil {

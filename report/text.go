@@ -125,6 +125,7 @@ func (t *text) heading(inc *triage.Incident) {
 	t.system(&inc.System)
 	t.process(&inc.Process, t.pid)
 	t.emulation(inc.Emulation)
+	t.runtime(inc.Runtime)
 	if !inc.Captured.IsZero() {
 		t.line("", "Written: %s", inc.Captured.UTC().Format(time.RFC3339))
 	}

@@ -50,6 +50,7 @@ func (t *text) thread(inc *triage.Incident, index int) {
 	if th.KernelInfo != nil && th.KernelInfo.Wait != nil {
 		t.kernelWait(th.KernelInfo.Wait)
 	}
+	t.managedException(th)
 	if k := th.KernelInfo; k != nil && k.Note != "" && (th.Kernel == nil || len(th.Kernel.Frames) <= 1) {
 		t.line(sgrYellow, "   kernel half: %s", clean(k.Note))
 	}
@@ -275,6 +276,9 @@ func (t *text) frame(half *triage.Half, i int, is64 bool, o halfOptions) {
 // callSite names a frame as the debugger does: module!function+0x1f.
 func callSite(f *triage.Frame, arch dump.Arch) string {
 	if f.Module == nil || f.Module.Module == nil {
+		if f.Managed != nil {
+			return managedSite(f, arch)
+		}
 		for _, hit := range f.Unloaded {
 			switch module := "<Unloaded_"; {
 			case hit.Module == nil:

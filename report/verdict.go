@@ -111,6 +111,8 @@ func blameText(f *triage.Frame) string {
 		module = moduleAlias(f.Module.Module)
 	}
 	switch {
+	case f.Managed != nil && f.Name.Function != "":
+		return strings.TrimPrefix(managedModule(f.Managed.Module)+"!"+f.Name.Function, "!")
 	case f.Name.Function != "":
 		return strings.TrimPrefix(module+"!"+f.Name.Function, "!")
 	case module != "":
@@ -185,6 +187,9 @@ func crashAnalysisJSON(inc *triage.Incident, c *crash.Verdict, h hexer) *CrashAn
 		j.Blame = &CrashBlameJSON{Frame: b.Index, Trust: b.Frame.Trust.String(), Rule: string(b.Rule), Source: b.Source, Confidence: b.Confidence, Function: b.Frame.Name.Function}
 		if m := b.Frame.Module; m != nil && m.Module != nil {
 			j.Blame.Module, j.Blame.ModuleOffset, j.Blame.Version = m.Name(), h.addr(b.Frame.IP-m.Base), version(m.Version)
+		}
+		if m := b.Frame.Managed; m != nil && m.Module != "" {
+			j.Blame.Module = clean(m.Module)
 		}
 		if n := &b.Frame.Name; n.File != "" {
 			j.Blame.File, j.Blame.Line = clean(n.File), lineNumber(n.Line)

@@ -24,6 +24,7 @@ const (
 	SourceCOFF   SourceKind = "coff" // the image's symbol table
 	SourceExport SourceKind = "export"
 	SourcePdata  SourceKind = "pdata" // only the function's start is known
+	SourceCLR    SourceKind = "clr"   // .NET metadata
 )
 
 // Name is what an address is called.

@@ -121,6 +121,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	a.nameProcesses()
 	a.walkThreads()
 	a.walkCPUs()
+	a.managedFacts()
 	a.explainCrash()
 	a.explainBugCheck()
 	a.explain()

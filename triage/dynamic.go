@@ -48,8 +48,15 @@ func newDynamicTables(s *space, src dump.Source) *dynamicTables {
 
 // DynamicTable implements unwind.DynamicSpace.
 func (s *space) DynamicTable(va uint64) (t unwind.Table, base uint64, method unwind.Method) {
-	if t := s.dynamic.find(va); t != nil {
-		return t, t.base, t.method
+	known := s.dynamic.find(va)
+	if known != nil && known.covers(va) {
+		return known, known.base, known.method
+	}
+	if t, base, method := s.codeHeap(va); t != nil {
+		return t, base, method
+	}
+	if known != nil {
+		return known, known.base, known.method
 	}
 	if im, base := s.gone.at(s, va); im != nil {
 		return im, base, unwind.MethodPdata
@@ -60,7 +67,7 @@ func (s *space) DynamicTable(va uint64) (t unwind.Table, base uint64, method unw
 // HasDynamicTables implements unwind.DynamicSpace.
 func (s *space) HasDynamicTables() bool {
 	s.dynamic.open()
-	return len(s.dynamic.tables) > 0
+	return len(s.dynamic.tables) > 0 || s.runtime(false) != nil
 }
 
 // find returns the table that covers va, one with an entry for it if there is.
@@ -156,6 +163,7 @@ type dynamicTable struct {
 	method         unwind.Method
 	kind           tableKind
 	provider       string // of a callback: the DLL that can answer it elsewhere
+	context        uint64 // of a callback: what it is called with
 	entries        entrySource
 	order          tableOrder
 	sorted         []pdata.RuntimeFunction // when the entries are out of order
@@ -308,7 +316,7 @@ func (t *dynamicTable) sort() {
 // code: one that spans the whole range and describes no prolog, only a handler.
 // Its frames do not look like that, least of all like a leaf's.
 func (t *dynamicTable) handlerOnly(rf pdata.RuntimeFunction) bool {
-	if t.count != 1 || uint64(rf.End-rf.Begin) < (t.max-t.min)/2 {
+	if t.count != 1 || t.method == unwind.MethodCodeHeap || uint64(rf.End-rf.Begin) < (t.max-t.min)/2 {
 		return false
 	}
 	info, err := t.UnwindInfo(rf.UnwindInfo)

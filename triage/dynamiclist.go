@@ -19,6 +19,7 @@ const (
 	nodeMin      = 0x20 // MinimumAddress
 	nodeMax      = 0x28 // MaximumAddress
 	nodeBase     = 0x30 // BaseAddress
+	nodeContext  = 0x40 // Context
 	nodeProvider = 0x48 // OutOfProcessCallbackDll
 	nodeType     = 0x50
 	nodeCount    = 0x54 // EntryCount
@@ -124,8 +125,9 @@ func (d *dynamicTables) node(va, prev uint64) (next uint64, t *dynamicTable) {
 	entries := c.U64()
 	c.Seek(nodeMin)
 	t = &dynamicTable{owner: d, method: unwind.MethodDynamicTable, min: c.U64(), max: c.U64(), base: c.U64()}
-	c.Seek(nodeProvider)
-	provider := c.U64()
+	c.Seek(nodeContext)
+	t.context = c.U64()
+	provider := c.U64() // at nodeProvider
 	t.kind = tableKind(c.U32())
 	count := c.U32()
 	if back != prev || t.kind > tableGrowable || t.min >= t.max {

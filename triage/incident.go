@@ -12,6 +12,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/kdump"
+	"dumptriage/managed"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
 )
@@ -42,6 +43,8 @@ type Incident struct {
 	Pairing   *Pairing
 	Missing   []symbols.Missing // images that a walk or a name needed and did not find
 	Errors    []*dump.Error
+
+	Runtime *ManagedRuntime // of the user dump's process, nil when none was found
 
 	Explanation *Explanation // when Options.Explain asked for one
 
@@ -194,8 +197,9 @@ type Thread struct {
 	KernelInfo  *dump.KernelThread
 	Stitched    bool
 	Seam        *Seam
-	KernelNote  string     // why a thread of the user dump has no kernel half
-	Callbacks   []Callback // of Options.Callbacks, from the inside out
+	Managed     *managed.Thread // what the .NET runtime says of it, nil when it knows no such thread
+	KernelNote  string          // why a thread of the user dump has no kernel half
+	Callbacks   []Callback      // of Options.Callbacks, from the inside out
 
 	kernelThread *dump.Thread // of the kernel dump, nil when there is none
 }
@@ -225,8 +229,9 @@ type Frame struct {
 	Module   *Module // nil outside all loaded modules
 	Name     symbols.Name
 	Unloaded []UnloadedHit
-	Capture  bool  // put on the stack by the dump's writer
-	Proof    Proof // of a frame that has a scan on the way to it
+	Capture  bool            // put on the stack by the dump's writer
+	Proof    Proof           // of a frame that has a scan on the way to it
+	Managed  *managed.Method // of .NET code, nil of other
 }
 
 // UnloadedHit says that a frame's address lies where a module had been.

@@ -28,6 +28,7 @@ type space struct {
 	dynamic *dynamicTables
 	gone    unloadedImages
 	entries dispatchers
+	clr     managedSpace
 	// searched is set once modules that the list lacks were looked for.
 	searched bool
 }

@@ -53,6 +53,9 @@ func (w *walker) look(f unwind.Frame) Frame {
 	out := Frame{Frame: f, Name: symbols.Name{Source: symbols.SourceNone}}
 	m := w.space.find(f.Lookup)
 	if m == nil {
+		if w.space.managedName(&out); out.Managed != nil {
+			return out
+		}
 		if out.Unloaded = w.unloadedAt(f.Lookup); len(out.Unloaded) > 0 {
 			if name, ok := w.space.gone.name(w.space, f.Lookup, f.IP); ok {
 				out.Name = name
@@ -68,6 +71,9 @@ func (w *walker) look(f unwind.Frame) Frame {
 		w.names[key] = name
 	}
 	out.Name = name
+	if w.space.mayBeManaged(m) {
+		w.space.managedName(&out)
+	}
 	return out
 }
 

@@ -25,11 +25,17 @@ type chunk struct {
 type Reader struct {
 	r     io.ReaderAt
 	size  int64
+	exact bool // nothing is read ahead
 	cache [cachedMost]atomic.Pointer[chunk]
 }
 
 // New returns a reader of size bytes of r.
-func New(r io.ReaderAt, size int64) *Reader { return &Reader{r: r, size: size} }
+// Where somebody watches which bytes are used, as r's method Watched tells, nothing is
+// read but what is asked for.
+func New(r io.ReaderAt, size int64) *Reader {
+	w, ok := r.(interface{ Watched() bool })
+	return &Reader{r: r, size: size, exact: ok && w.Watched()}
+}
 
 // Size returns how many bytes there are to read, of which some may be missing.
 func (d *Reader) Size() int64 { return d.size }
@@ -63,7 +69,7 @@ func (d *Reader) UpTo(off, n int64, stream string) ([]byte, error) {
 // cached returns a cursor at off when n bytes there lie in one whole chunk.
 func (d *Reader) cached(off, n int64, stream string) *cursor.Cursor {
 	k := off / Size
-	if off < 0 || n < 1 || n > Size || off > d.size-n || k != (off+n-1)/Size {
+	if d.exact || off < 0 || n < 1 || n > Size || off > d.size-n || k != (off+n-1)/Size {
 		return nil
 	}
 	b, ok := d.chunk(k)

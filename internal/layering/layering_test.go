@@ -37,14 +37,15 @@ var allowed = map[string][]string{
 	"symbols/server":         {"dump"},
 	"managed/metadata":       {"dump", "pdata", "internal/cursor", "internal/chunk"},
 	"managed/r2r":            {"dump", "pdata", "managed/metadata", "internal/cursor", "internal/chunk"},
-	"triage":                 {"dump", "minidump", "kdump", "pdata", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
+	"managed":                {"dump", "pdata", "managed/metadata", "managed/r2r", "internal/cursor"},
+	"triage":                 {"dump", "minidump", "kdump", "pdata", "managed", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
 	// What an incident means. Each reads an Incident and nothing below the
 	// vocabulary; verdict puts their answers together.
 	"triage/rules":     {},
-	"triage/crash":     {"dump", "triage", "triage/rules", "symbols", "symbols/undname", "unwind", "internal/cursor", "report/codes"},
+	"triage/crash":     {"dump", "triage", "managed", "triage/rules", "symbols", "symbols/undname", "unwind", "internal/cursor", "report/codes"},
 	"triage/hang":      {"dump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor"},
 	"triage/bugcheck":  {"dump", "kdump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "internal/threadcontext", "report/codes"},
-	"triage/signature": {"dump", "triage", "triage/rules", "symbols", "unwind", "pdata", "internal/cursor", "report/codes"},
+	"triage/signature": {"dump", "triage", "managed", "triage/rules", "symbols", "unwind", "pdata", "internal/cursor", "report/codes"},
 	"triage/verdict":   {"dump", "triage", "triage/rules", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature"},
 	// Many dumps: the queue and its workers, the bucket store, likeness of stacks.
 	"fleet":         {"dump", "internal/textfile", "triage", "triage/verdict", "triage/signature", "report", "report/redact", "fleet/store", "fleet/similar"},
@@ -52,7 +53,7 @@ var allowed = map[string][]string{
 	"fleet/similar": {"triage/signature"},
 	// A small dump that unwinds the same and holds nothing else.
 	"scrub":             {"dump", "minidump", "kdump", "triage", "unwind", "symbols", "internal/input"},
-	"report":            {"dump", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes", "report/redact"},
+	"report":            {"dump", "managed", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes", "report/redact"},
 	"report/codes":      {},
 	"report/redact":     {}, // what tells of people and machines
 	"fixtures":          {},

@@ -84,6 +84,9 @@ func openHeader(im *pdata.Image, h CLRHeader) (*Metadata, error) {
 // InImage reads a directory of an image as if it were a file.
 func InImage(im *pdata.Image, d Directory) io.ReaderAt { return imageReader{im, d} }
 
+// Watched is asked by chunk.Reader.
+func (r imageReader) Watched() bool { return r.im.Watched() }
+
 type imageReader struct {
 	im *pdata.Image
 	d  Directory
@@ -109,8 +112,16 @@ func (r imageReader) ReadAt(p []byte, off int64) (int, error) {
 // Memory reads memory from base on as if it were a file of size bytes: metadata, or an
 // assembly that lies there as in its file.
 func Memory(mem dump.Memory, base uint64, size int64) io.ReaderAt {
-	return io.NewSectionReader(memoryReader{mem, base}, 0, size)
+	return watchedMemory{io.NewSectionReader(memoryReader{mem, base}, 0, size), mem}
 }
+
+// watchedMemory tells chunk.Reader whether bytes read ahead would count as used.
+type watchedMemory struct {
+	io.ReaderAt
+	mem dump.Memory
+}
+
+func (r watchedMemory) Watched() bool { return dump.WatcherOf(r.mem) != nil }
 
 type memoryReader struct {
 	mem  dump.Memory

@@ -70,7 +70,7 @@ func (j *judge) firstOfApplication(from, to int, rule BlameRule) *Blame {
 		if f.Capture || i == 0 && j.v.Access == Execute && j.v.Class.isAccess() {
 			continue // where it jumped to is not who jumped
 		}
-		if f.Module == nil || f.Module.Module == nil {
+		if f.ModuleName() == "" {
 			if x, known := j.mem.Executable(f.Lookup); f.Name.Function != "" || known && x {
 				return &Blame{Frame: f, Index: i, Rule: BlameDynamic}
 			}
@@ -90,7 +90,7 @@ func (j *judge) firstOfApplication(from, to int, rule BlameRule) *Blame {
 func (j *judge) fallback() *Blame {
 	for i := range j.frames {
 		f := &j.frames[i]
-		if f.Module == nil || f.Module.Module == nil || f.Capture {
+		if f.ModuleName() == "" || f.Capture {
 			continue
 		}
 		skip, _ := j.rules.why(f)

@@ -155,10 +155,11 @@ func appliesTo(r *rules.Rule, class Class) bool {
 // why says why a frame is not the application's: the rule and its reason. A nil
 // rule means that it is; app is the rule that said so, if one did.
 func (r *Rules) why(f *triage.Frame) (skip, app *rules.Rule) {
-	if f.Module == nil || f.Module.Module == nil {
+	module := f.ModuleName()
+	if module == "" {
 		return nil, nil
 	}
-	if rule := r.frame.Find(rules.Module(f.Module.Name()), f.Name.Function); rule != nil {
+	if rule := r.frame.Find(rules.Module(module), f.Name.Function); rule != nil {
 		if rule.Section == "app" {
 			return nil, rule
 		}
@@ -168,6 +169,9 @@ func (r *Rules) why(f *triage.Frame) (skip, app *rules.Rule) {
 		if rule := firstMatch(r.sources, strings.ToLower(strings.ReplaceAll(file, "/", `\`))); rule != nil {
 			return rule, nil
 		}
+	}
+	if f.Module == nil || f.Module.Module == nil {
+		return nil, nil
 	}
 	path := strings.ToLower(f.Module.Path)
 	if strings.HasSuffix(path, ".exe") {

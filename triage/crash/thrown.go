@@ -62,6 +62,7 @@ func (j *judge) thrown() {
 			hr := uint32(c.Parameters[0])
 			j.v.Thrown = &Thrown{HResult: hr, HasHR: true, ByHResult: codes.CLRExceptions(hr)}
 		}
+		j.managedObject()
 	}
 	if t := j.v.Thrown; t != nil && j.v.Class == CxxException {
 		for _, name := range t.Types {
@@ -70,6 +71,19 @@ func (j *judge) thrown() {
 			}
 		}
 	}
+}
+
+// managedObject takes what the runtime's memory has of a CLR exception, if it is of
+// the HRESULT that was raised: else it is another that the thread had thrown before.
+func (j *judge) managedObject() {
+	if j.thread == nil || j.thread.Managed == nil || j.thread.Managed.Exception == nil {
+		return
+	}
+	e := j.thread.Managed.Exception
+	if t := j.v.Thrown; e.Type == "" || t != nil && e.HasHR && e.HResult != t.HResult {
+		return
+	}
+	j.v.SetManaged(Managed{Types: append([]string{e.Type}, e.Bases...), Message: e.Message, HResult: e.HResult, HasHR: e.HasHR, Address: e.Address})
 }
 
 // msvcObject reads what _CxxThrowException passes: a magic number, the object,

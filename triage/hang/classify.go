@@ -128,9 +128,7 @@ func (a *analysis) hits(f *triage.Frame) *ruleHits {
 // nameOf is a frame's module and function as rules compare them: system calls
 // have two names, of which rules use the one with Nt.
 func nameOf(f *triage.Frame) (module, function string) {
-	if f.Module != nil && f.Module.Module != nil {
-		module = rules.Module(f.Module.Path)
-	}
+	module = rules.Module(f.ModuleName())
 	function = f.Name.Function
 	if rest, ok := strings.CutPrefix(function, "Zw"); ok && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z' {
 		function = "Nt" + rest

@@ -18,6 +18,8 @@ import (
 //	module!fn@1a2b0    no name and no hash: the RVA that .pdata says it begins at
 //	module+1a2c4       nothing known of the function: the RVA of the frame
 //	module.dll+1a2c4   the same in a module that had been unloaded, with its extension
+//	module!Ns.Type.Method   a .NET method, without arguments, compiled at run time or not
+//	module!06000010    a .NET method without a name: its token
 //	[jit]              code made at run time, of which tables told
 //
 // Code that lies in no module and of which nothing is known has no canonical
@@ -42,6 +44,11 @@ type namer struct {
 // frame names frame i.
 func (n *namer) frame(frames []triage.Frame, i int) canonical {
 	f := &frames[i]
+	if f.Managed != nil {
+		if c := managedFrame(f.Managed); c.name != "" {
+			return c
+		}
+	}
 	if f.Module == nil || f.Module.Module == nil {
 		return outsideModules(frames, i)
 	}
@@ -71,7 +78,7 @@ func (n *namer) inModule(f *triage.Frame) canonical {
 // system's symbols and without. "" stands for the frame's name.
 func (n *namer) exact(f *triage.Frame, c *canonical) string {
 	switch f.Name.Source {
-	case symbols.SourceExport, symbols.SourcePdata, symbols.SourceNone:
+	case symbols.SourceExport, symbols.SourcePdata, symbols.SourceNone, symbols.SourceCLR:
 		return ""
 	}
 	if c.module == "" || n.rules == nil || n.rules.system.Find(c.module, c.function) == nil {
