@@ -26,11 +26,15 @@ func (f *File) HeaderContext() (dump.Registers, bool) {
 // of KeBugCheckEx), not the cause.
 func (f *File) HeaderException() *ExceptionRecord { return f.hdr.exception }
 
-// believable tells registers from a CONTEXT that was never filled.
+// believable tells registers from a CONTEXT that was never filled. A program counter
+// of 0 is that of a call through a null pointer where there is a code selector.
 func believable(r *dump.Registers) bool {
 	pc, ok1 := r.PC()
 	sp, ok2 := r.SP()
-	return ok1 && ok2 && pc != 0 && sp != 0 && pc != filler64 && sp != filler64 && pc != filler32
+	if cs, known := r.Get(dump.RegCS); pc == 0 && (!known || cs == 0) {
+		return false
+	}
+	return ok1 && ok2 && sp != 0 && pc != filler64 && sp != filler64 && pc != filler32
 }
 
 // contextAt reads a CONTEXT from the dump's memory.

@@ -139,5 +139,6 @@ func (f *File) taskState(va uint64) (dump.Registers, bool) {
 	cs, _ := regs.Get(dump.RegCS)
 	flags, _ := regs.Get(dump.RegEFlags)
 	sp, _ := regs.SP()
-	return regs, cs == kernelCode && flags&one != 0 && kernelAddress(f.hdr.ptr, sp) && believable(&regs)
+	pc, _ := regs.PC()
+	return regs, pc != 0 && cs == kernelCode && flags&one != 0 && kernelAddress(f.hdr.ptr, sp) && believable(&regs)
 }

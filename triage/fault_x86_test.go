@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/fixtures"
 	"dumptriage/fixtures/machine"
 	"dumptriage/unwind"
 )
@@ -93,4 +94,23 @@ func TestFaultsX86Triage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNullCallX86: a driver that called address 0 stood in the kernel all the same.
+func TestNullCallX86(t *testing.T) {
+	m := machine.BuildFault(machine.WindowsPAE, machine.KernelModeException)
+	want := m.CPUs[0].Thread
+	fault := want.Fault()[0]
+	tf := fault.SP - 0x74
+	back := fault.PC - 0xc + 0x1d // behind the driver's call
+	m.Kernel.U32(fault.SP, uint32(back))
+	for _, off := range []uint64{4, 0x68} { // DbgEip, Eip
+		m.Kernel.U32(tf+off, 0)
+	}
+	m.Parameters[1] = 0
+	inc := analyze(t, nil, openBytes(t, "MEMORY.DMP", m.Dump(machine.Full)), Options{})
+	th := threadOf(t, inc, want.ID)
+	frames := append([]fixtures.WalkFrame{{PC: 0, SP: fault.SP}, {PC: back, SP: fault.SP + 4}}, want.Fault()[1:]...)
+	wantFrames(t, "kernel", th.Kernel, frames)
+	wantFrames(t, "user", th.User, want.User)
 }

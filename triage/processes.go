@@ -222,10 +222,15 @@ func (w *walker) tebStack(teb uint64) (limit, base uint64) {
 }
 
 // inUserMode reports whether a thread of a kernel dump was running user code, so
-// that its registers are those of its user half.
+// that its registers are those of its user half. The kernel may have called an
+// address of user mode, mostly 0; the code selector tells.
 func (a *analysis) inUserMode(kt *dump.Thread) bool {
+	const ring3 = 3
 	pc, ok := kt.Context.PC()
 	if !ok || a.kernel.wholeSystem() == nil {
+		return false
+	}
+	if cs, known := kt.Context.Get(dump.RegCS); known && cs != 0 && cs&ring3 != ring3 {
 		return false
 	}
 	if a.kernel.System().Arch.PointerSize() == 4 {
