@@ -31,6 +31,7 @@ type privateFiles struct {
 	secrets                           secrets
 	dir, images, thrown, wild, kernel string
 	db                                string
+	user, half                        string // a pair
 }
 
 func writePrivate(t *testing.T) *privateFiles {
@@ -56,6 +57,13 @@ func writePrivate(t *testing.T) *privateFiles {
 		}
 	}
 	f.kernel = write("machine.dmp", machine.Build(*machine.Variants()[0]).Dump(machine.Kind(1)))
+	for _, name := range []string{"ConsoleApp1.dmp", "ConsoleApp1.Kernel.dmp"} {
+		b, err := os.ReadFile(filepath.Join("..", "..", "fixtures", "readline", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.user, f.half = f.half, write(name, b)
+	}
 	// What the machine's builder made up: a command line, objects, folders, threads.
 	for _, text := range []string{"third quarter", "--interactive", "ReportTurn", "AcmePort", `Files\Acme`, "settings.dat"} {
 		s["machine "+text] = text
@@ -97,7 +105,9 @@ func (f *privateFiles) leakCases() map[string][][]string {
 		"memory": append(all("memory"), []string{"memory", f.wild, "--va", "1d2f6a40700"}, []string{"memory", f.wild, "--va", "1d2f6a42000"},
 			[]string{"memory", f.thrown, "--va", "1d2f6a40500"}, []string{"memory", f.kernel, "--process", "report.exe"},
 			[]string{"memory", f.kernel, "--process", "acmesvc.exe"}, []string{"memory", f.kernel, "--process", "report.exe", "--va", "1d5a2d42000"}),
-		"scrub": {{"scrub", f.thrown, filepath.Join(f.dir, "small.dmp"), "--force", "--images", f.images}, {"scrub", f.kernel, filepath.Join(f.dir, "small.dmp"), "--force"}},
+		"scrub": {{"scrub", f.thrown, filepath.Join(f.dir, "small.dmp"), "--force", "--images", f.images}, {"scrub", f.kernel, filepath.Join(f.dir, "small.dmp"), "--force"},
+			{"scrub", f.user, f.half, filepath.Join(f.dir, "both"), "--force"}, {"scrub", f.user, filepath.Join(f.dir, "alone.dmp"), "--force"},
+			{"scrub", f.thrown, f.kernel, filepath.Join(f.dir, "other")}},
 		"symbols": append([][]string{{"symbols", "list", f.wild, "--images", f.images, "--symbols", f.images}, {"symbols", "list", f.wild, "--manifest"},
 			{"symbols", "types", f.wild, "nothing"}}, []string{"symbols", "list", f.kernel}),
 	}
