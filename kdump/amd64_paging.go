@@ -52,7 +52,7 @@ func (p pagingAMD64) walk(s *AddressSpace, va uint64) translation {
 		e, ok := s.entry(table+va>>shift%entriesPerTable*8, 8)
 		switch {
 		case !ok:
-			return translation{state: PageTableMissing, level: level}
+			return translation{state: PageTableMissing, level: uint8(level)}
 		case e&pteValid == 0:
 			var t translation
 			if table, t = s.invalidTable(e, level); table == 0 {
@@ -61,7 +61,7 @@ func (p pagingAMD64) walk(s *AddressSpace, va uint64) translation {
 			continue
 		case e&pteLarge != 0 && level <= 3:
 			frame := e & pteFrame &^ (1<<shift - 1)
-			return translation{page: frame | va&(1<<shift-1)&^(pageSize-1), level: level, entry: e}
+			return translation{page: frame | va&(1<<shift-1)&^(pageSize-1), level: uint8(level), entry: e}
 		}
 		table = e & pteFrame
 	}
@@ -75,13 +75,13 @@ func (p pagingAMD64) walk(s *AddressSpace, va uint64) translation {
 func (s *AddressSpace) invalidTable(e uint64, level int) (table uint64, t translation) {
 	switch {
 	case e == 0:
-		return 0, translation{state: PageInvalid, level: level, ask: true}
+		return 0, translation{state: PageInvalid, level: uint8(level), ask: true}
 	case e&ptePrototype != 0 || e&pteTransition == 0:
-		return 0, translation{state: PagePagedOut, level: level, entry: e}
+		return 0, translation{state: PagePagedOut, level: uint8(level), entry: e}
 	}
 	table = s.transitionFrame(e)
 	if table == 0 || !s.holds(table) {
-		return 0, translation{state: PageTableMissing, level: level, entry: e}
+		return 0, translation{state: PageTableMissing, level: uint8(level), entry: e}
 	}
 	return table, t
 }

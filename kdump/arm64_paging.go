@@ -44,7 +44,7 @@ func (p pagingARM64) walk(s *AddressSpace, va uint64) translation {
 		e, ok := s.entry(table+index*8, 8)
 		switch {
 		case !ok:
-			return translation{state: PageTableMissing, level: level}
+			return translation{state: PageTableMissing, level: uint8(level)}
 		case e&pteValid == 0:
 			var t translation
 			if table, t = s.invalidTable(e, level); table == 0 {
@@ -53,10 +53,10 @@ func (p pagingARM64) walk(s *AddressSpace, va uint64) translation {
 			continue
 		case e&armTable == 0:
 			if level > 3 { // no block of that size exists
-				return translation{state: PageInvalid, level: level, entry: e}
+				return translation{state: PageInvalid, level: uint8(level), entry: e}
 			}
 			frame := e & armFrame &^ (1<<shift - 1)
-			return translation{page: frame | va&(1<<shift-1)&^(pageSize-1), level: level, entry: e}
+			return translation{page: frame | va&(1<<shift-1)&^(pageSize-1), level: uint8(level), entry: e}
 		}
 		table = e & armFrame
 	}

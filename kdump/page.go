@@ -66,7 +66,7 @@ func (s *AddressSpace) Page(va uint64) Page {
 
 // describe makes a Page of a translation.
 func (s *AddressSpace) describe(va uint64, t *translation) Page {
-	p := Page{State: t.state, Entry: t.entry, Level: t.level, vad: t.vad, tree: s.vads.Load()}
+	p := Page{State: t.state, Entry: t.entry, Level: int(t.level), vad: t.vad, tree: s.vads.Load()}
 	if t.readable() || t.state == PageNotInDump {
 		p.Physical = t.page | va&(pageSize-1)
 	}

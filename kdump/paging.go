@@ -76,12 +76,12 @@ func (e *PageError) Error() string {
 // of a page of size bytes, or why there is none.
 type translation struct {
 	state PageState
-	level int
+	level uint8
+	ask   bool // the page tables leave it to the VADs
+	soft  bool // entry has the form of software, so that a page file's place can be read from it
 	entry uint64
 	page  uint64 // physical address of the 4 KiB page
 	table uint64 // physical address of the last-level table, 0 when a large page was met
-	ask   bool   // the page tables leave it to the VADs
-	soft  bool   // entry has the form of software, so that a page file's place can be read from it
 	vad   *vad   // that decided, nil none
 }
 
@@ -178,23 +178,27 @@ func (s *AddressSpace) ReadAt(p []byte, va uint64) (int, error) {
 
 // page returns the file offset of the page that holds va.
 func (s *AddressSpace) page(va uint64) (int64, *PageError) {
-	off, t, ok := s.cached(va)
-	if ok {
-		return off, nil
-	}
-	if t.ask {
-		t = s.byVAD(va, t)
-	}
-	if !t.readable() {
-		return 0, &PageError{s.describe(va, &t)}
-	}
-	if off, ok = s.phys.pages.locate(t.page >> pageShift); !ok {
-		t.state = PageNotInDump
-		return 0, &PageError{s.describe(va, &t)}
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	*s.slot(va >> pageShift) = cachedPage{va>>pageShift + 1, off}
+	if len(s.cache) > 0 {
+		if slot := s.slot(va >> pageShift); slot.key == va>>pageShift+1 {
+			off := slot.off
+			s.mu.Unlock()
+			return off, nil
+		}
+	}
+	t, off := s.byTables(va)
+	s.mu.Unlock()
+	if off < 0 && t.ask {
+		t, off = s.byVAD(va, t), -1
+		if t.readable() {
+			s.mu.Lock()
+			off = s.keep(va, &t)
+			s.mu.Unlock()
+		}
+	}
+	if off < 0 {
+		return 0, &PageError{s.describe(va, &t)}
+	}
 	return off, nil
 }
 
@@ -203,11 +207,9 @@ func (s *AddressSpace) slot(number uint64) *cachedPage {
 	return &s.cache[number%uint64(len(s.cache))]
 }
 
-// cached returns the file offset of a page that was met before, else what the page
-// tables say of it.
-func (s *AddressSpace) cached(va uint64) (off int64, t translation, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// byTables returns what the page tables say of a page, and its file offset, negative
+// when it has none. The caller holds the lock.
+func (s *AddressSpace) byTables(va uint64) (translation, int64) {
 	if s.cache == nil {
 		n := 1
 		if s.system == nil {
@@ -215,10 +217,23 @@ func (s *AddressSpace) cached(va uint64) (off int64, t translation, ok bool) {
 		}
 		s.cache, s.tables = make([]cachedPage, n*cachedPages), make([]cachedTable, n*cachedTables)
 	}
-	if slot := s.slot(va >> pageShift); slot.key == va>>pageShift+1 {
-		return slot.off, t, true
+	t := s.translate(va)
+	if !t.readable() {
+		return t, -1
 	}
-	return 0, s.translate(va), false
+	return t, s.keep(va, &t)
+}
+
+// keep returns the file offset of a page that can be read and remembers it. That of
+// one that the dump lacks is negative. The caller holds the lock.
+func (s *AddressSpace) keep(va uint64, t *translation) int64 {
+	off, ok := s.phys.pages.locate(t.page >> pageShift)
+	if !ok {
+		t.state = PageNotInDump
+		return -1
+	}
+	*s.slot(va >> pageShift) = cachedPage{va>>pageShift + 1, off}
+	return off
 }
 
 // translate walks the tables, from the last one on when it is known already.
