@@ -22,6 +22,7 @@ type WaitJSON struct {
 	Handles         []HandleJSON `json:"handles,omitempty" jsonschema_description:"that are waited for"`
 	WaitAll         bool         `json:"wait_all,omitempty" jsonschema_description:"all handles are waited for, not any"`
 	Lock            *LockJSON    `json:"lock,omitempty" jsonschema_description:"the critical section in memory"`
+	SlimLock        *SlimJSON    `json:"slim_lock,omitempty" jsonschema_description:"the slim reader/writer lock in memory"`
 	Value           string       `json:"value,omitempty" jsonschema_description:"the word at the address"`
 	OwnerConfidence string       `json:"owner_confidence,omitempty" jsonschema:"enum=high,enum=medium,enum=low"`
 	OwnerInDump     *bool        `json:"owner_in_dump,omitempty"`
@@ -40,6 +41,45 @@ type LockJSON struct {
 	LockCount      int32  `json:"lock_count"`
 	RecursionCount int32  `json:"recursion_count"`
 	Confirmed      bool   `json:"confirmed" jsonschema_description:"its debug information points back to it"`
+}
+
+// SlimJSON is a slim reader/writer lock as memory holds it. Who holds it is not in it.
+type SlimJSON struct {
+	Locked     bool    `json:"locked"`
+	Contended  bool    `json:"contended" jsonschema_description:"threads are queued: then it does not say whether a writer or readers hold it"`
+	Readers    *uint64 `json:"readers,omitempty" jsonschema_description:"that hold it, 0 for a writer; of a lock that is held and not contended"`
+	LastWaiter *uint32 `json:"last_waiter_thread_id,omitempty" jsonschema_description:"the thread that queued last"`
+}
+
+func slimJSON(inc *triage.Incident, s *hang.SlimLock) *SlimJSON {
+	if s == nil {
+		return nil
+	}
+	j := &SlimJSON{Locked: s.Locked, Contended: s.Contended}
+	if s.Locked && !s.Contended {
+		j.Readers = &s.Readers
+	}
+	if s.LastWaiter >= 0 && s.LastWaiter < len(inc.Threads) {
+		j.LastWaiter = &inc.Threads[s.LastWaiter].ID
+	}
+	return j
+}
+
+// slimWords say what a slim lock's word tells.
+func slimWords(s *hang.SlimLock) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Locked && s.Contended:
+		return "held, with threads queued"
+	case s.Contended:
+		return "free in memory, with threads queued"
+	case !s.Locked:
+		return "the lock is free in memory"
+	case s.Readers == 0:
+		return "held by a writer"
+	}
+	return "held by " + plural(int(s.Readers), "reader")
 }
 
 // HangAnalysisJSON is what the threads of a process do to each other.
@@ -129,6 +169,7 @@ func hangWaitJSON(inc *triage.Incident, v *hang.Verdict, index int, h hexer) *Wa
 	if l := o.Lock; l != nil {
 		j.Lock = &LockJSON{h.addr(l.OwningThread), l.LockCount, l.RecursionCount, l.Confirmed}
 	}
+	j.SlimLock = slimJSON(inc, o.Slim)
 	if o.Word != nil {
 		j.Value = h.addr(*o.Word)
 	}

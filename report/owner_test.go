@@ -23,3 +23,24 @@ func TestOwnerWithoutObject(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// What a slim lock's word tells, in words and in JSON.
+func TestSlimLockWords(t *testing.T) {
+	inc := &triage.Incident{System: dump.System{Arch: dump.AMD64}, Threads: []triage.Thread{{Thread: dump.Thread{ID: 0x44}}}}
+	for want, s := range map[string]hang.SlimLock{
+		"held by a writer":           {Locked: true, LastWaiter: -1},
+		"held by 1 reader":           {Locked: true, Readers: 1, LastWaiter: -1},
+		"held by 3 readers":          {Locked: true, Readers: 3, LastWaiter: -1},
+		"held, with threads queued":  {Locked: true, Contended: true, LastWaiter: 0},
+		"the lock is free in memory": {LastWaiter: -1},
+	} {
+		v := &hang.Verdict{Waits: []hang.Wait{{Class: hang.ClassSRW, Frame: -1, Object: hang.Object{Kind: hang.KindSRW, Value: 0x1000, Slim: &s}}}}
+		j := hangWaitJSON(inc, v, 0, hexer(16))
+		if j.Detail != want || j.SlimLock.Locked != s.Locked || j.SlimLock.Contended != s.Contended {
+			t.Errorf("%s: %+v %+v", want, j, j.SlimLock)
+		}
+		if l := j.SlimLock; (l.Readers != nil) != (s.Locked && !s.Contended) || (l.LastWaiter != nil) != (s.LastWaiter == 0) || l.LastWaiter != nil && *l.LastWaiter != 0x44 {
+			t.Errorf("%s: %+v", want, l)
+		}
+	}
+}

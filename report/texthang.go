@@ -158,6 +158,9 @@ func waitDetail(w *hang.Wait) string {
 	if l := w.Object.Lock; l != nil && !l.Locked() {
 		parts = append(parts, "the lock is free in memory")
 	}
+	if s := slimWords(w.Object.Slim); s != "" {
+		parts = append(parts, s)
+	}
 	if w.Owner != nil && w.Owner.Index < 0 && !w.Owner.Elsewhere {
 		gone := "the dump has no thread of the owner's id"
 		if w.Owner.Foreign {

@@ -174,6 +174,7 @@ func (a *analysis) resolveMatch(w *Wait, h *triage.Half, regs []dump.Registers, 
 		}
 		if word, err := dump.ReadPointer(a.space, h.Registers.Arch, v); err == nil {
 			w.Object.Word = &word
+			a.slim(w, h)
 		}
 	}
 }

@@ -192,6 +192,7 @@ type Object struct {
 	WaitAll    bool
 	Place      *triage.Frame    // what Value points at in a module, nil elsewhere
 	Lock       *CriticalSection // when memory holds it
+	Slim       *SlimLock        // of a slim lock, when memory holds it
 	Word       *uint64          // the pointer-sized value at Value, for addresses
 	Evidence   []Evidence
 	Confidence Confidence
