@@ -109,7 +109,7 @@ func managedThreadJSON(t *managed.Thread, h hexer) *ManagedThread {
 }
 
 func managedExceptionJSON(e *managed.Exception, h hexer) ManagedException {
-	j := ManagedException{Type: clean(e.Type), Bases: e.Bases, Message: clean(e.Message), Cut: e.Cut, Address: h.known(e.Address), Note: clean(e.Note)}
+	j := ManagedException{Type: clean(e.Type), Bases: e.Bases, Message: e.Message, Cut: e.Cut, Address: h.known(e.Address), Note: clean(e.Note)}
 	if e.HasHR {
 		j.HResult = hex32(e.HResult)
 	}
@@ -168,7 +168,7 @@ func (t *text) managedException(th *triage.Thread) {
 
 // exceptionText is "Type: message (0x80131509)".
 func exceptionText(e *managed.Exception) string {
-	s := joinWith(": ", clean(e.Type), strings.Join(strings.Fields(clean(e.Message)), " "))
+	s := joinWith(": ", clean(e.Type), clean(strings.Join(strings.Fields(e.Message), " ")))
 	if e.Cut {
 		s += "..."
 	}
