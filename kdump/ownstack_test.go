@@ -53,7 +53,12 @@ func TestOwnStackByPlace(t *testing.T) {
 			m.Kernel.U64(m.CPUs[3].PRCB+place, 0)
 			m.Kernel.U64(m.CPUs[3].PRCB+0x4000, base)
 		}, false},
-		"not in another block":          {func(m *machine.Machine, _ uint64) { m.Kernel.U64(m.CPUs[1].PRCB+place, 0xffffcf8d51000010) }, false},
+		"not in another block": {func(m *machine.Machine, _ uint64) { m.Kernel.U64(m.CPUs[1].PRCB+place, 0xffffcf8d51000010) }, false},
+		"its thread's own is another's": {func(m *machine.Machine, _ uint64) {
+			for _, cpu := range m.CPUs { // processor 2 is on it, and not on a stack of its own
+				m.Kernel.U64(cpu.PRCB+0x5000, binaryU64(m.Kernel.Read(m.CPUs[2].Idle+0x38, 8)))
+			}
+		}, true},
 		"not a page's address":          {func(m *machine.Machine, base uint64) { m.Kernel.U64(m.CPUs[3].PRCB+place, base+8) }, false},
 		"too far above":                 {func(m *machine.Machine, base uint64) { m.Kernel.U64(m.CPUs[3].PRCB+place, base+0x6000) }, false},
 		"its thread's bounds not in it": {func(m *machine.Machine, _ uint64) { m.Kernel.U64(m.CPUs[3].Idle+0x38, 0) }, false},

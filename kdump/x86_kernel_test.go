@@ -71,6 +71,10 @@ func TestStackTrapFrameX86(t *testing.T) {
 	if _, _, ok := f.StackTrapFrame(sp, va+0x6c, at.PC); ok {
 		t.Error("found one beyond the end")
 	}
+	m.Kernel.U32(va+4, uint32(at.PC)+1) // DbgEip
+	if _, _, ok := openBytes(t, m.Triage()).StackTrapFrame(sp, th.StackBase, at.PC); ok {
+		t.Error("found one that does not repeat the address")
+	}
 }
 
 // TestVolatilesX86: where a version's frame has eax is published for Windows up to
@@ -165,6 +169,24 @@ func TestProcessorStateStale(t *testing.T) {
 	f := openBytes(t, m.Dump(machine.Full))
 	if c := f.CPUs()[1]; c.Source != dump.ContextNone {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestProcessorStateForeign: registers of user code with a kernel stack, or the other
+// way round, are none that a processor saved.
+func TestProcessorStateForeign(t *testing.T) {
+	const segCs, esp = 0xbc, 0xc4 // of the x86 CONTEXT
+	for name, edit := range map[string]struct {
+		off uint64
+		v   uint32
+	}{"user code": {segCs, 0x1b}, "a user stack": {esp, 0x12fe00}, "no selector": {segCs, 0}} {
+		v := machine.WindowsPAE
+		v.OldBlock = true
+		m := machine.Build(v)
+		m.Kernel.U32(m.CPUs[1].PRCB+v.Offsets()["KPRCB.ProcessorState"]+edit.off, edit.v)
+		if c := openBytes(t, m.Dump(machine.Full)).CPUs()[1]; c.Source != dump.ContextNone {
+			t.Errorf("%s: %+v", name, c)
+		}
 	}
 }
 

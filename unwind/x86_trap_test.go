@@ -242,6 +242,21 @@ func TestTrapX86Record(t *testing.T) {
 	}
 }
 
+// Another record for the same code does not come first, though its answer would
+// pass: what was interrupted happens to stand behind a call.
+func TestTrapX86RecordFirst(t *testing.T) {
+	s := kernelRecords86(FrameTrap)
+	other := s.records[0]
+	other.Kind, other.Source = FrameEBP, "FrameData"
+	s.records = []sized{other, s.records[0]}
+	s.callAt(0x1720)
+	s.poke32(esp0+0x20, tf0, nt86+0x1540)
+	st := s.walker(dump.X86).Walk(regs86(nt86+0x1300, esp0, esp0+0x20), kernelBounds86())
+	if len(st.Frames) < 3 || st.Frames[2].IP != trapEIP || st.Frames[2].SP != tf0+0x74 || st.Frames[2].Method != MethodMachineFrame {
+		t.Errorf("%+v", st.Frames)
+	}
+}
+
 // Behind a task gate are the registers of the task state segment, once, and only
 // where debug information says so.
 func TestTaskGateX86(t *testing.T) {
