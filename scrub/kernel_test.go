@@ -380,3 +380,16 @@ func TestKeepKernelNames(t *testing.T) {
 		t.Errorf("the names were %q and are %q", want, got)
 	}
 }
+
+// TestKernelX86 scrubs small memory dumps of 32-bit systems, and dumps of one whose data
+// block says nothing of offsets.
+func TestKernelX86(t *testing.T) {
+	for _, v := range []*machine.Variant{&machine.WindowsX86, &machine.WindowsPAE, &machine.WindowsXP} {
+		m := machine.Build(*v)
+		for name, b := range map[string][]byte{"triage": m.Triage(), "full": m.Dump(machine.Full)} {
+			t.Run(v.Name+" "+name, func(t *testing.T) {
+				checkKernel(t, nil, open(t, b, "MEMORY.DMP"), triage.Options{AllProcesses: true})
+			})
+		}
+	}
+}
