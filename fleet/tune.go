@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"dumptriage/fleet/similar"
@@ -46,7 +47,7 @@ func (l Labels) of(key, path, bucket string) string {
 }
 
 // Tune tries parameters of clusters on the labelled dumps of a database. The
-// first row is what the database has, the others the best.
+// first row is what the database has, the others are better, the best first.
 func Tune(ctx context.Context, s *store.Store, l Labels, progress func(done, total int)) ([]similar.Tuned, int, error) {
 	labelled, err := s.Labels(ctx, l.of)
 	if err != nil {
@@ -56,12 +57,12 @@ func Tune(ctx context.Context, s *store.Store, l Labels, progress func(done, tot
 	for _, x := range labelled {
 		ex = append(ex, similar.Example{Group: x.Kind, Frames: x.Frames, Fault: x.Fault})
 	}
-	rows := []similar.Tuned{{Params: s.Params(), Quality: similar.Judge(s.Params(), ex)}}
-	return append(rows, similar.Tune(ex, 5, progress)...), len(ex), nil
+	found := similar.Tune(s.Params(), ex, 1000, progress)
+	last := len(found) - 1 // which is where it began
+	return append(slices.Clone(found[last:]), found[:min(last, 5)]...), len(ex), nil
 }
 
 // TuneRow is a row of Tune as the report shows it.
-func TuneRow(t similar.Tuned) report.TuneRow {
-	return report.TuneRow{Position: t.Params.Position, Frequency: t.Params.Frequency, Shift: t.Params.Shift, Threshold: t.Params.Threshold, Far: t.Params.Far,
-		Precision: t.Quality.Precision, Recall: t.Quality.Recall, F1: t.Quality.F1}
+func TuneRow(t similar.Tuned, from similar.Params) report.TuneRow {
+	return report.TuneRow{Changes: t.Params.Changes(from), Precision: t.Quality.Precision, Recall: t.Quality.Recall, F1: t.Quality.F1}
 }

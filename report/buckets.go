@@ -150,21 +150,25 @@ func BucketText(w io.Writer, b *BucketJSON, opt Options) error {
 
 // TuneRow is a set of parameters of clusters and how well it does.
 type TuneRow struct {
-	Position, Frequency, Shift, Threshold, Far float64
-	Precision, Recall, F1                      float64
+	Changes               string // beside the parameters in use
+	Precision, Recall, F1 float64
 }
 
 // TuneText writes how well parameters do: the first row is what is in use.
 func TuneText(w io.Writer, rows []TuneRow, stacks int) error {
 	bw := bufio.NewWriter(w)
 	fmt.Fprintf(bw, "%d labelled stacks\n", stacks)
-	fmt.Fprintf(bw, "%-8s %9s %9s %9s  %8s %9s %6s %9s\n", "", "precision", "recall", "F1", "position", "frequency", "shift", "threshold")
+	fmt.Fprintf(bw, "%-8s %9s %9s %9s\n", "", "precision", "recall", "F1")
 	for i, r := range rows {
 		name := "in use"
 		if i > 0 {
 			name = fmt.Sprintf("best %d", i)
 		}
-		fmt.Fprintf(bw, "%-8s %9.3f %9.3f %9.3f  %8g %9g %6g %9g\n", name, r.Precision, r.Recall, r.F1, r.Position, r.Frequency, r.Shift, r.Threshold)
+		line := fmt.Sprintf("%-8s %9.3f %9.3f %9.3f  %s", name, r.Precision, r.Recall, r.F1, r.Changes)
+		fmt.Fprintln(bw, strings.TrimRight(line, " "))
+	}
+	if len(rows) == 1 {
+		fmt.Fprintln(bw, "no step of a parameter does better")
 	}
 	return bw.Flush()
 }

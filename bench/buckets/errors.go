@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"dumptriage/fleet/similar"
 )
 
 // showErrors tells which faults were taken for one, which fell apart, and what had
 // been done to the stacks that cost most.
 func showErrors(all []stack) {
-	of := placed(similar.DefaultParams, all)
+	of := placed(all)
 	p, r, f1 := bcubed(all, of)
 	fmt.Printf("%d stacks: precision %.3f, recall %.3f, F1 %.3f\n", len(all), p, r, f1)
 	showMerges(all, of)

@@ -22,9 +22,9 @@ import (
 
 func main() {
 	families := flag.Int("families", 60, "faults of each program")
-	seed := flag.Uint64("seed", 1, "of the first of four programs to develop by")
+	seed := flag.Uint64("seed", 1, "of the first of the programs to develop by")
 	fresh := flag.Uint64("judge", 5001, "seed of the first program to judge by")
-	worlds := flag.Int("worlds", 6, "programs to judge by")
+	worlds := flag.Int("worlds", 60, "programs to judge by")
 	only := flag.String("only", "", "run only the `METHOD` of this name")
 	largest := flag.Int("largest", 50, "stacks of the largest fault; the first has twice as many")
 	show := flag.Bool("show", false, "print some stacks and stop")
@@ -69,20 +69,19 @@ func main() {
 		k := float64(len(tests))
 		fmt.Printf("| %s | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.2f | %s |\n", m.name, best.f1, sum.precision/k, sum.recall/k, sum.f1/k, sum.rr1/k, sum.auc/k, sum.micros/k, chosen(m, best))
 	}
-	showPlaced("as the store does it", similar.DefaultParams, train, tests)
+	showPlaced(train, tests)
 }
 
 // showPlaced prints how fleet/similar itself does.
-func showPlaced(name string, p similar.Params, train, tests [][]stack) {
-	developed, judged := meanPlaced(p, train), meanPlaced(p, tests)
-	fmt.Printf("| FaST, %s | %.3f | %.3f | %.3f | %.3f | | | | position %g, frequency %g, shift %g, threshold %.2f |\n", name, developed.f1,
-		judged.precision, judged.recall, judged.f1, p.Position, p.Frequency, p.Shift, p.Threshold)
+func showPlaced(train, tests [][]stack) {
+	developed, judged := meanPlaced(train), meanPlaced(tests)
+	fmt.Printf("| fleet/similar, as the store does it | %.3f | %.3f | %.3f | %.3f | | | | |\n", developed.f1, judged.precision, judged.recall, judged.f1)
 }
 
-func meanPlaced(p similar.Params, worlds [][]stack) (mean result) {
+func meanPlaced(worlds [][]stack) (mean result) {
 	k := float64(len(worlds))
 	for _, w := range worlds {
-		precision, recall, f1 := bcubed(w, placed(p, w))
+		precision, recall, f1 := bcubed(w, placed(w))
 		mean.add(result{precision: precision / k, recall: recall / k, f1: f1 / k})
 	}
 	return mean
@@ -125,7 +124,7 @@ type choice struct {
 func chosen(m method, c choice) string {
 	switch x := m.make[c.setting]().(type) {
 	case *fast:
-		return fmt.Sprintf("position %g, frequency %g, shift %g, threshold %.2f", x.p.Position, x.p.Frequency, x.p.Shift, c.threshold)
+		return fmt.Sprintf("position %g, frequency %g, shift %g, threshold %.2f", x.a, x.b, x.g, c.threshold)
 	case *pdm:
 		return fmt.Sprintf("c %g, o %g, threshold %.2f", x.c, x.o, c.threshold)
 	}
@@ -186,22 +185,31 @@ func clusters(x measure, all []stack, threshold float64) []int {
 
 // placed returns each stack's cluster as fleet/similar decides, one stack after
 // the other and each distinct stack once, by what is known until then.
-func placed(p similar.Params, all []stack) []int {
-	m := similar.New(p)
-	known, ids := map[string]int{}, map[string]int{}
+func placed(all []stack) []int {
+	m := similar.New(similar.DefaultParams)
+	known, ids, parts := map[string]int{}, map[string]int{}, map[int]int{}
 	of := make([]int, len(all))
 	for i, s := range all {
 		text := s.class + "\n" + strings.Join(s.frames, "\n")
 		at, ok := known[text]
 		if !ok {
-			id := m.Place(fmt.Sprint(i), s.class, s.frames).Cluster
-			if at, ok = ids[id]; !ok {
-				at = len(ids)
-				ids[id] = at
+			p := m.Place(fmt.Sprint(i), s.class, s.frames)
+			if p.New {
+				ids[p.Cluster] = len(ids)
+			}
+			at = ids[p.Cluster]
+			for _, u := range p.United {
+				parts[ids[u.Part]] = ids[u.Whole]
 			}
 			known[text] = at
 		}
 		of[i] = at
+	}
+	for i, c := range of {
+		for whole, ok := parts[c]; ok; whole, ok = parts[c] {
+			c = whole
+		}
+		of[i] = c
 	}
 	return of
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dumptriage/dump"
@@ -31,7 +33,8 @@ var methods = []method{
 	{"prefix match", []func() measure{func() measure { return &prefix{} }}},
 	{"Jaccard", []func() measure{func() measure { return &jaccard{} }}},
 	{"ReBucket (PDM)", settings([]float64{0, 0.1, 0.3}, []float64{0.05, 0.13, 0.5}, []float64{0}, func(c, o, _ float64) measure { return &pdm{c: c, o: o} })},
-	{"FaST", settings([]float64{0.5, 1}, []float64{3, 10, 20}, []float64{0.1, 0.3}, func(a, b, g float64) measure { return &fast{p: similar.Params{Position: a, Frequency: b, Shift: g}} })},
+	{"FaST", settings([]float64{0.1, 0.3, 1}, []float64{3, 10, 20}, []float64{0.1, 0.3}, func(a, b, g float64) measure { return &fast{a: a, b: b, g: g} })},
+	{"fleet/similar", []func() measure{func() measure { return &own{} }}},
 }
 
 func settings(a, b, g []float64, make func(a, b, g float64) measure) (out []func() measure) {
@@ -175,23 +178,84 @@ func (m *pdm) score(i, k int) float64 {
 	return last[len(b)] / m.total[min(len(a), len(b))]
 }
 
-// fast is this project's measure.
+// fast is the measure FaST (Rodrigues, Aloise, Fernandes, MSR 2022): frames are
+// matched by name in order of their occurrence; a match counts the more the nearer the
+// frame is to the top, the fewer stacks have it, and the less it has moved; frames without
+// a match count against. Frames sorted by name make it linear in the depth.
 type fast struct {
-	p      similar.Params
+	a, b, g float64 // of position, frequency and shift
+	stacks  [][]weighed
+}
+
+type weighed struct {
+	id, pos int
+	weight  float64
+}
+
+func (m *fast) prepare(all []stack) {
+	ids := newInterner()
+	df := map[int]int{}
+	for _, s := range all {
+		var st []weighed
+		for pos, id := range ids.all(s.frames) {
+			st = append(st, weighed{id: id, pos: pos})
+		}
+		slices.SortFunc(st, func(x, y weighed) int { return cmp.Or(cmp.Compare(x.id, y.id), cmp.Compare(x.pos, y.pos)) })
+		for i := range st {
+			if i == 0 || st[i].id != st[i-1].id {
+				df[st[i].id]++
+			}
+		}
+		m.stacks = append(m.stacks, st)
+	}
+	for _, st := range m.stacks {
+		for i := range st {
+			f := &st[i]
+			f.weight = math.Pow(float64(f.pos+1), -m.a) * math.Exp(-m.b*float64(df[f.id])/float64(len(all)))
+		}
+	}
+}
+
+func (m *fast) score(i, k int) float64 {
+	x, y := m.stacks[i], m.stacks[k]
+	var score, total float64
+	p, q := 0, 0
+	for p < len(x) || q < len(y) {
+		switch {
+		case p < len(x) && q < len(y) && x[p].id == y[q].id:
+			w := x[p].weight + y[q].weight
+			score += w * math.Exp(-m.g*math.Abs(float64(x[p].pos-y[q].pos)))
+			total += w
+			p++
+			q++
+		case q == len(y) || p < len(x) && x[p].id < y[q].id:
+			score -= x[p].weight
+			total += x[p].weight
+			p++
+		default:
+			score -= y[q].weight
+			total += y[q].weight
+			q++
+		}
+	}
+	return score / max(total, 1e-9)
+}
+
+// own is this project's measure, which knows the clusters that it made of the stacks.
+type own struct {
 	model  *similar.Model
 	stacks []*similar.Stack
 }
 
-func (m *fast) prepare(all []stack) {
-	m.model = similar.New(m.p)
-	for _, s := range all {
-		st := m.model.Stack(s.frames)
-		m.model.Count(st)
-		m.stacks = append(m.stacks, st)
+func (m *own) prepare(all []stack) {
+	m.model, m.stacks = similar.New(similar.DefaultParams), nil
+	for i, s := range all {
+		m.model.Place(strconv.Itoa(i), s.class, s.frames)
+		m.stacks = append(m.stacks, m.model.Stack(s.frames))
 	}
 }
 
-func (m *fast) score(i, k int) float64 { return m.model.Score(m.stacks[i], m.stacks[k]) }
+func (m *own) score(i, k int) float64 { return m.model.Score(m.stacks[i], m.stacks[k]) }
 
 // interner numbers names.
 type interner map[string]int

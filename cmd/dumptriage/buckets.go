@@ -272,12 +272,12 @@ func tuneBuckets(c *cli.Context, s *store.Store, _ []string) error {
 	}
 	var rows []report.TuneRow
 	for _, t := range tuned {
-		rows = append(rows, fleet.TuneRow(t))
+		rows = append(rows, fleet.TuneRow(t, tuned[0].Params))
 	}
 	if err := report.TuneText(c.App.Writer, rows, stacks); err != nil {
 		return err
 	}
-	if c.Bool(writeFlag.Name) {
+	if c.Bool(writeFlag.Name) && len(tuned) > 1 {
 		return s.Recluster(c.Context, tuned[1].Params)
 	}
 	return nil

@@ -2,6 +2,7 @@ package similar
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -24,58 +25,58 @@ type Cluster struct {
 // Placed is where a stack came.
 type Placed struct {
 	Cluster string
-	Score   float64 // against the representative that it is most like; 1 for a leader itself
+	Score   float64 // against the cluster's representatives; 1 for a leader itself
 	New     bool
 	// Represents is set when the stack became one of the representatives, behind
 	// those that there were.
 	Represents bool
+	// United are clusters that were then found to be of the same fault, one after the other.
+	United []Union
 }
 
+// Union is a cluster that has become a part of an older one. Its representatives come behind
+// those that the older one had.
+type Union struct{ Part, Whole string }
+
 const (
-	rareFrames    = 12     // by which candidates are found
-	maxCandidates = 10_000 // clusters compared with one stack
-	bestTried     = 8      // clusters of which all representatives are asked
-	maxReps       = 4      // of a cluster
-	// unlike is how far up from the threshold to 1 a member's score may be for it to
-	// tell something of the cluster that the representatives do not.
-	unlike = 0.7
+	maxReps = 4 // of a cluster that has not absorbed another
+	// familiar is how much of what a stack says of itself may be missing for it to tell
+	// nothing of the cluster that the representatives do not.
+	familiar = 2 * one
+	// worst is the most that one representative may say against a stack, in a mean.
+	worst = -5 * one
 )
 
 // Place puts a stack into a cluster: one of those of its group, or a new one
 // with the given id. A caller gives each distinct stack once.
 func (m *Model) Place(id, group string, frames []string) Placed {
 	s := m.Stack(frames)
-	m.Count(s)
 	g := m.group(group)
-	for _, c := range m.nearest(s, g, bestTried) {
-		if c.score < m.params.Threshold {
-			break
-		}
-		cl := m.clusters[c.cluster]
-		if !m.fits(s, cl) {
-			continue
-		}
-		cl.size++
-		p := Placed{Cluster: cl.id, Score: c.score}
-		if len(cl.reps) < maxReps && c.score < m.params.Threshold+unlike*(1-m.params.Threshold) {
-			m.represent(c.cluster, s)
-			p.Represents = true
-		}
-		return p
+	near := m.nearest(s, g, 1)
+	if len(near) == 0 || near[0].odds < fixed(m.params.Threshold) {
+		m.found(&cluster{id: id, group: g, size: 1}, s)
+		return Placed{Cluster: id, Score: 1, New: true}
 	}
-	m.found(&cluster{id: id, group: g, size: 1}, s)
-	return Placed{Cluster: id, Score: 1, New: true}
+	at := near[0].cluster
+	c := m.clusters[at]
+	c.size++
+	p := Placed{Cluster: c.id, Score: score(near[0].evidence)}
+	if len(c.reps) < maxReps && near[0].evidence < m.own(s)-familiar {
+		m.represent(at, s)
+		p.Represents = true
+	}
+	if c.size&(c.size-1) == 0 { // each time that it has doubled
+		p.United = m.unite(at)
+	}
+	return p
 }
 
-// fits reports whether a stack is not too unlike any of a cluster's
-// representatives, which keeps chains of stacks, each like the next, apart.
-func (m *Model) fits(s *Stack, c *cluster) bool {
-	for _, r := range c.reps {
-		if m.Score(s, r) < m.params.Far {
-			return false
-		}
+// own is what a stack says of itself.
+func (m *Model) own(s *Stack) (sum int32) {
+	for i := range s.entries {
+		sum += m.weight(&s.entries[i])
 	}
-	return true
+	return sum
 }
 
 func (m *Model) group(name string) uint32 {
@@ -89,64 +90,83 @@ func (m *Model) group(name string) uint32 {
 
 // found adds a cluster with its leader.
 func (m *Model) found(c *cluster, leader *Stack) {
-	m.clusters, m.seen = append(m.clusters, c), append(m.seen, 0)
+	m.clusters, m.shared = append(m.clusters, c), append(m.shared, 0)
+	m.live++
+	m.countAll()
 	m.represent(int32(len(m.clusters)-1), leader)
 }
 
-// represent adds a representative and lists its frames.
+func (m *Model) countAll() { m.all = fixed(math.Log(float64(m.live) + newcomers)) }
+
+// represent adds a representative, lists its frames and counts them.
 func (m *Model) represent(n int32, s *Stack) {
 	c := m.clusters[n]
 	c.reps = append(c.reps, s)
-	for i, e := range s.entries {
-		if i > 0 && s.entries[i-1].id == e.id {
-			continue
-		}
+	for e := range s.distinct {
 		if at, listed := slices.BinarySearch(m.leads[e.id], n); !listed {
 			m.leads[e.id] = slices.Insert(m.leads[e.id], at, n)
+			m.names[e.id].clusters++
 		}
+	}
+	m.countCaller(s)
+}
+
+// countCaller counts the program's frame below its topmost one.
+func (m *Model) countCaller(s *Stack) {
+	if s.next == len(s.entries) || s.entries[s.next].unnamed {
+		return
+	}
+	top, next := s.entries[s.top].id, s.entries[s.next].id
+	if pair := uint64(top)<<32 | uint64(next); !m.callers[pair] {
+		m.callers[pair] = true
+		m.names[top].callers++
 	}
 }
 
-// candidate is a cluster and the best score of its representatives.
+// candidate is a cluster and what is said for it: by the best of its representatives,
+// and by its size too.
 type candidate struct {
-	cluster int32
-	score   float64
+	cluster        int32
+	evidence, odds int32
 }
 
 // nearest returns the clusters of a group that a stack is most like, best first,
-// older ones first among equals: of those that share one of the frames that the
-// fewest clusters have.
+// older ones first among equals.
 func (m *Model) nearest(s *Stack, group uint32, n int) []candidate {
-	m.search++
 	var best []candidate
-	compared := 0
-	for _, id := range m.rarest(s) {
-		for _, c := range m.leads[id] {
-			if m.seen[c] == m.search {
-				continue
-			}
-			m.seen[c] = m.search
-			cl := m.clusters[c]
-			if cl.group != group {
-				continue
-			}
-			if compared++; compared > maxCandidates {
-				return best
-			}
-			score := m.Score(s, cl.reps[0])
-			for _, r := range cl.reps[1:] {
-				score = max(score, m.Score(s, r))
-			}
-			best = insert(best, candidate{c, score}, n)
+	for _, c := range m.candidates(s, group) {
+		cl := m.clusters[c]
+		if evidence := m.against(s, cl); evidence > never {
+			best = insert(best, candidate{c, evidence, evidence + m.bonus(cl.size)}, n)
 		}
 	}
 	return best
 }
 
+// against is what a cluster's representatives say of a stack: the best of them, and the mean.
+func (m *Model) against(s *Stack, c *cluster) int32 {
+	best, sum := int32(never), int64(0)
+	for _, r := range c.reps {
+		e := m.align(s, r)
+		best = max(best, e)
+		sum += int64(max(e, worst))
+	}
+	if best <= never {
+		return never
+	}
+	mean := int32(sum / int64(len(c.reps)))
+	return best - times(best-mean, fixed(m.params.Mean))
+}
+
+// bonus is what a cluster's size says for it.
+func (m *Model) bonus(size int) int32 {
+	return times(fixed(math.Log(float64(max(size, 1)))), fixed(m.params.Size))
+}
+
 // insert keeps the n best in order.
 func insert(best []candidate, c candidate, n int) []candidate {
 	at, _ := slices.BinarySearchFunc(best, c, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cluster, b.cluster))
+		return cmp.Or(cmp.Compare(b.odds, a.odds), cmp.Compare(a.cluster, b.cluster))
 	})
 	if at >= n {
 		return best
@@ -155,21 +175,6 @@ func insert(best []candidate, c candidate, n int) []candidate {
 		best = best[:n-1]
 	}
 	return slices.Insert(best, at, c)
-}
-
-// rarest returns the ids of a stack's frames that some representative has, those of
-// the fewest clusters first.
-func (m *Model) rarest(s *Stack) []uint32 {
-	var ids []uint32
-	for i, e := range s.entries {
-		if (i == 0 || s.entries[i-1].id != e.id) && len(m.leads[e.id]) > 0 {
-			ids = append(ids, e.id)
-		}
-	}
-	slices.SortFunc(ids, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(len(m.leads[a]), len(m.leads[b])), cmp.Compare(m.names[a], m.names[b]))
-	})
-	return ids[:min(len(ids), rareFrames)]
 }
 
 // Match is a cluster and how like the nearest of its representatives a stack is.
@@ -187,37 +192,16 @@ func (m *Model) Nearest(group string, frames []string, n int) []Match {
 	}
 	var out []Match
 	for _, c := range m.nearest(m.Stack(frames), g, n) {
-		out = append(out, Match{m.clusters[c.cluster].id, c.score})
+		out = append(out, Match{m.clusters[c.cluster].id, score(c.evidence)})
 	}
 	return out
 }
 
-// Frequency is how many of the stacks have a frame: now, and when weights were
-// last taken.
-type Frequency struct{ Now, Weighed uint32 }
-
-// State is all that a model knows, for keeping.
-type State struct {
-	Stacks      Frequency
-	Frequencies map[string]Frequency // of frames that some stack has
-	Clusters    []Cluster            // in the order of their making
-}
-
-// Restore makes the model that State describes: it goes on as if it had never
-// been put away.
-func Restore(p Params, st State) *Model {
+// Restore makes the model that has these clusters, in the order of their making: it
+// goes on as if it had never been put away.
+func Restore(p Params, clusters []Cluster) *Model {
 	m := New(p)
-	m.n, m.snapN = st.Stacks.Now, st.Stacks.Weighed
-	names := make([]string, 0, len(st.Frequencies))
-	for name := range st.Frequencies {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		m.df[m.id(name)] = st.Frequencies[name].Now
-		m.snapDF = append(m.snapDF, st.Frequencies[name].Weighed)
-	}
-	for _, c := range st.Clusters {
+	for _, c := range clusters {
 		if len(c.Representatives) == 0 {
 			continue // nothing could ever be like it
 		}
@@ -228,23 +212,3 @@ func Restore(p Params, st State) *Model {
 	}
 	return m
 }
-
-// Stacks returns how many stacks were placed, now and when weights were taken.
-func (m *Model) Stacks() Frequency { return Frequency{m.n, m.snapN} }
-
-// Frequency returns how many stacks have a frame.
-func (m *Model) Frequency(name string) Frequency {
-	id, ok := m.ids[name]
-	if !ok {
-		return Frequency{}
-	}
-	f := Frequency{Now: m.df[id]}
-	if int(id) < len(m.snapDF) {
-		f.Weighed = m.snapDF[id]
-	}
-	return f
-}
-
-// Weighed reports in which round weights were last taken, to tell whether it
-// changed.
-func (m *Model) Weighed() int { return m.epoch }

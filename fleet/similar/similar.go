@@ -1,23 +1,30 @@
 // Package similar tells how alike two stacks are, and puts stacks that are alike
 // into clusters.
 //
-// The measure is FaST (Rodrigues, Aloise, Fernandes: "FaST: A linear time stack
-// trace alignment heuristic for crash report deduplication", MSR 2022): frames
-// are matched by name in order of their occurrence, a match counts the more the
-// nearer the frame is to the top, the fewer stacks have it, and the less it has
-// moved; frames without a match count against. Sorting each stack's frames once
-// makes a comparison linear in the depth.
+// Two stacks are aligned, as sequences of biological molecules are: frames are
+// matched by name from the top, and the best alignment is the one that says most for
+// a common fault. What a match says is the surprise of it, the logarithm of how few
+// clusters have the frame. Counting clusters, not stacks, keeps a fault that
+// thousands of dumps show from making its own frames common. Frames that only one of
+// the stacks has cost something: much at the top, little where a wrapper, an inlined
+// frame or recursion between two matches explains it.
 //
-// Two things are added, of what is known of Windows stacks. Frames that the built-in
-// rules of signatures walk past, those of the system and the runtimes, weigh little,
-// and places are counted in the program's frames alone. And a stack with frames of a
-// module without names is not blamed for those of that module that it lacks.
+// What is known of Windows stacks goes into it:
+//
+//   - One fault is reached in several ways. From some frame on down the stacks may
+//     differ: that costs once, and what follows says nothing. It costs more right
+//     below the topmost frame of the program, and the more the more callers of that
+//     one were met there: it is then a utility in which the faults of its callers show.
+//   - Frames that signatures walk past, those of the system and the runtimes, weigh
+//     little, and places are counted in the program's frames alone.
+//   - A frame of a module without names may be any of that module's.
+//   - The topmost frame may be another variant of the same routine.
 //
 // Clusters have a leader and a few further members that stand for what they are
-// like. A stack joins the cluster with the representative that it is most like,
-// unless it is too unlike another of them; else it leads a cluster of its own. A
-// member that is not much like any representative becomes one. What was decided
-// never changes, so a cluster's id, its leader's, is stable.
+// like. A stack joins the cluster for which most is said, the more willingly the more
+// stacks it has, or else leads a cluster of its own. A member that is not much like any
+// representative becomes one. What was decided never changes, so a cluster's id, its
+// leader's, is stable.
 //
 // A Model holds everything in memory and does no input or output. It is used by
 // one goroutine.
@@ -32,90 +39,121 @@ import (
 	"dumptriage/triage/signature"
 )
 
-// Params are the measure's parameters and the clusters' bounds.
+// Params are the measure's parameters and the clusters' bounds. Position, System, Chain and
+// Mean are factors or exponents; the others are natural logarithms of odds, and what costs
+// is negative.
 type Params struct {
 	Position  float64 // how fast a frame's weight falls with the program's frames above it
-	Frequency float64 // how fast it falls with the share of stacks that have it
-	Shift     float64 // how fast a match's falls with the difference of positions
-	Threshold float64 // the least score that joins a cluster
-	Far       float64 // the least score against each of its representatives
+	System    float64 // the weight of a frame that signatures walk past, of that of one of the program
+	Chain     float64 // the weight of a match right below another, which that one leads to expect
+	Unnamed   float64 // the most that a frame without a name weighs
+	Hidden    float64 // the most that a frame says which may be another of its module, without a name
+	Variant   float64 // what it costs that the topmost frame is another variant
+	Gap       float64 // what the first frame costs that only one has
+	Gaps      float64 // and each further one in a row
+	TopSystem float64 // what one costs above the program's topmost, when it is the system's
+	Top       float64 // and when it is the program's topmost itself
+	Cut       float64 // what it costs that one of them ends
+	Way       float64 // what it costs that they came by different ways from a frame on
+	TopWay    float64 // and when that is the program's topmost
+	Utility   float64 // and for each caller of that one which was met beyond the first few
+	Mean      float64 // how much the mean of a cluster's representatives counts, beside the best
+	Size      float64 // what the logarithm of a cluster's size says for it
+	Threshold float64 // the least that must be said for a cluster to be joined
+	Unite     float64 // and for two to become one
 }
 
-// DefaultParams did best, of a grid, on four programs' stacks that bench/buckets
-// makes to develop by (seeds 1 to 4), with the constants of this file. They are judged
-// on others; bench/README.md has both figures.
-var DefaultParams = Params{Position: 1, Frequency: 20, Shift: 0.2, Threshold: -0.25, Far: -1}
+// DefaultParams did best on the programs' stacks that bench/buckets makes to develop
+// by, rounded. They are judged on others; bench/README.md has both figures.
+var DefaultParams = Params{
+	Position: 0.8, System: 0.2, Chain: 0.4, Unnamed: 0.8, Hidden: 1.3, Variant: -2.5,
+	Gap: -0.35, Gaps: -1.5, TopSystem: -0.8, Top: -1.2, Cut: 0, Way: -1.2, TopWay: -2.5, Utility: -0.5,
+	Mean: 0.4, Size: 0.2, Threshold: 0.5, Unite: 0.6,
+}
+
+// one is the unit of fixed-point numbers, so that what is decided does not depend on how
+// a processor rounds.
+const one = 1 << 16
+
+// bound is of parameters, so that sums over the deepest stacks do not overflow.
+const bound = 100
+
+func fixed(f float64) int32 {
+	if math.IsNaN(f) {
+		return 0
+	}
+	return int32(math.Round(max(min(f, bound), -bound) * one))
+}
+
+// The weight of a frame is log((clusters+newcomers)/(those that have it+owner)): of the
+// first few clusters, what all have is not common yet.
+const (
+	newcomers = 5
+	owner     = 0.5
+)
+
+// MaxDepth is how many frames of a stack count.
+const MaxDepth = 64
 
 // entry is a frame of a stack.
 type entry struct {
-	id     uint32 // of the name
-	pos    uint16 // from the top
-	rank   uint16 // how many frames of the program are above it
-	weight int32  // as of the epoch, in units of 1/one
+	id      uint32 // of the name
+	module  uint32
+	rank    uint16 // how many frames of the program are above it
+	unnamed bool
+	system  bool
 }
-
-// one is the unit of fixed-point numbers. Sums of those do not depend on the order
-// of their terms, and so not on the numbers that names happen to have.
-const one = 1 << 20
-
-// unnamedWeight is the weight of a frame that is only a place in a module, of that
-// of one with a name: in another build, or with symbols at hand, the same frame is
-// called otherwise, so that missing it says little.
-const unnamedWeight = 0.25
-
-// systemWeight is the weight of a frame that signatures walk past, of that of one
-// of the program: how the heap found its damage says little of who did it.
-const systemWeight = 0.25
-
-// excused is how much of a frame's weight counts against a stack that lacks it but has
-// frames of the same module without names: it may be one of these.
-const excused = 0.25
-
-// unseen is how many stacks without any frame in common are taken for granted: of
-// the first few stacks, what all of them have is not common yet.
-const unseen = 30
-
-// MaxDepth is how many frames of a stack count.
-const MaxDepth = 512
 
 // Stack is a stack ready for comparison.
 type Stack struct {
-	entries []entry // by id, then position
-	hidden  uint64  // modules of which a frame has no name, by their number's last bits
-	epoch   int     // the weights' age
+	entries []entry
+	sorted  []uint16 // places in entries, by id, then place
+	unnamed int      // frames without a name
+	top     int      // the program's topmost frame, len(entries) when there is none
+	next    int      // and the one below
+}
+
+// name is what is known of a frame's name.
+type name struct {
+	text     string
+	module   uint32
+	unnamed  bool
+	system   bool   // signatures walk past it
+	clusters uint32 // that have a representative with it
+	callers  uint32 // program's frames met below it where it is the topmost
 }
 
 // Model knows how common frames are, and the clusters.
 type Model struct {
 	params   Params
+	costs    costs
 	ids      map[string]uint32
-	names    []string
-	unnamed  []bool
-	system   []bool   // signatures walk past it
-	module   []uint64 // a bit for the module of a frame, 0 when there is none
-	modules  map[string]uint
-	df       []uint32 // stacks that have a frame
-	n        uint32   // stacks
-	snapDF   []uint32 // both as of the epoch
-	snapN    uint32
-	epoch    int
-	position []float64 // weights by position
-	shift    []int64   // and by shift, in units of 1/one
+	names    []name
+	modules  map[string]uint32
+	live     int             // clusters that are no part of another
+	all      int32           // logarithm of their number
+	log      []int32         // of a number of clusters that have a frame
+	position []int32         // weights by rank
+	callers  map[uint64]bool // the pairs that name.callers counts
 
 	clusters []*cluster
 	leads    map[uint32][]int32 // by frame: clusters with a representative that has it, ascending
 	groups   map[string]uint32
-	seen     []uint32 // by cluster: the last search that met it
-	search   uint32
+	shared   []int32 // by cluster: the weight that it shares with the stack that candidates are sought for, else 0
+
+	// What align works in.
+	rows    [4][MaxDepth + 1]int32
+	weights [2][MaxDepth]int32
+	skips   [MaxDepth]skips
 }
 
 // New returns an empty model.
 func New(p Params) *Model {
-	m := &Model{params: p, ids: map[string]uint32{}, groups: map[string]uint32{}, modules: map[string]uint{}, leads: map[uint32][]int32{}, epoch: 1}
+	m := &Model{params: p, costs: p.costs(), ids: map[string]uint32{}, groups: map[string]uint32{}, modules: map[string]uint32{}, leads: map[uint32][]int32{}, callers: map[uint64]bool{}}
 	for i := range MaxDepth {
-		m.position = append(m.position, math.Pow(float64(i+1), -p.Position))
-		m.shift = append(m.shift, int64(math.Exp(-p.Shift*float64(i))*one))
+		m.position = append(m.position, fixed(math.Pow(float64(i+1), -p.Position)))
 	}
+	m.countAll()
 	return m
 }
 
@@ -123,153 +161,90 @@ func New(p Params) *Model {
 // are remembered.
 func (m *Model) Stack(frames []string) *Stack {
 	frames = frames[:min(len(frames), MaxDepth)]
-	s := &Stack{entries: make([]entry, len(frames))}
+	s := &Stack{entries: make([]entry, len(frames)), sorted: make([]uint16, len(frames)), top: len(frames), next: len(frames)}
 	rank := uint16(0)
-	for i, name := range frames {
-		id := m.id(name)
-		s.entries[i] = entry{id: id, pos: uint16(i), rank: rank}
-		if m.unnamed[id] {
-			s.hidden |= m.module[id]
+	for i, text := range frames {
+		id := m.id(text)
+		n := &m.names[id]
+		s.entries[i] = entry{id: id, module: n.module, rank: rank, unnamed: n.unnamed, system: n.system}
+		s.sorted[i] = uint16(i)
+		if n.unnamed {
+			s.unnamed++
 		}
-		if !m.system[id] {
-			rank++
+		if n.system {
+			continue
 		}
+		switch rank {
+		case 0:
+			s.top = i
+		case 1:
+			s.next = i
+		}
+		rank++
 	}
-	slices.SortFunc(s.entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.pos, b.pos)) })
+	slices.SortFunc(s.sorted, func(a, b uint16) int {
+		return cmp.Or(cmp.Compare(s.entries[a].id, s.entries[b].id), cmp.Compare(a, b))
+	})
 	return s
 }
 
-func (m *Model) id(name string) uint32 {
-	id, ok := m.ids[name]
+func (m *Model) id(text string) uint32 {
+	id, ok := m.ids[text]
 	if !ok {
 		id = uint32(len(m.names))
-		m.ids[name] = id
-		m.names = append(m.names, name)
-		m.df = append(m.df, 0)
-		at := strings.IndexAny(name, "!+")
-		m.module = append(m.module, m.moduleBit(name[:max(at, 0)]))
-		m.unnamed = append(m.unnamed, at >= 0 && (name[at] == '+' || strings.HasPrefix(name[at:], "!fn@")))
-		m.system = append(m.system, !signature.Builtin().Ordinary(name))
+		m.ids[text] = id
+		at := strings.IndexAny(text, "!+")
+		m.names = append(m.names, name{text: text, module: m.module(text[:max(at, 0)]),
+			unnamed: at >= 0 && (text[at] == '+' || strings.HasPrefix(text[at:], "!fn@")),
+			system:  !signature.Builtin().Ordinary(text)})
 	}
 	return id
 }
 
-// moduleBit is a module's bit in Stack.hidden. Of more than 64 modules some share one.
-func (m *Model) moduleBit(name string) uint64 {
-	if name == "" {
+// module numbers modules, from 1; 0 is none.
+func (m *Model) module(text string) uint32 {
+	if text == "" {
 		return 0
 	}
-	n, ok := m.modules[name]
+	n, ok := m.modules[text]
 	if !ok {
-		n = uint(len(m.modules))
-		m.modules[name] = n
+		n = uint32(len(m.modules) + 1)
+		m.modules[text] = n
 	}
-	return 1 << (n % 64)
+	return n
 }
 
-// Count adds a stack to how common its frames are.
-func (m *Model) Count(s *Stack) {
-	m.n++
-	for i, e := range s.entries {
-		if i == 0 || s.entries[i-1].id != e.id {
-			m.df[e.id]++
+// weight is what a frame says that both stacks have.
+func (m *Model) weight(e *entry) int32 {
+	w := m.all - m.logOf(int(m.names[e.id].clusters))
+	if e.unnamed {
+		w = min(w, m.costs.unnamed)
+	}
+	if e.system {
+		w = times(w, m.costs.system)
+	}
+	return times(w, m.position[e.rank])
+}
+
+func times(a, b int32) int32 { return int32(int64(a) * int64(b) / one) }
+
+// logOf is the logarithm of how many clusters have a frame.
+func (m *Model) logOf(n int) int32 {
+	for n >= len(m.log) {
+		m.log = append(m.log, fixed(math.Log(float64(len(m.log))+owner)))
+	}
+	return m.log[n]
+}
+
+// distinct gives the first frame of each name of a stack.
+func (s *Stack) distinct(yield func(entry) bool) {
+	for i, at := range s.sorted {
+		e := s.entries[at]
+		if i > 0 && s.entries[s.sorted[i-1]].id == e.id {
+			continue
+		}
+		if !yield(e) {
+			return
 		}
 	}
-	// Weights are taken anew when there is a tenth more to know: what they are
-	// depends on the stacks and their order alone.
-	if m.n >= m.snapN+max(1, m.snapN/10) {
-		m.snapshot()
-	}
-}
-
-func (m *Model) snapshot() {
-	m.snapDF, m.snapN = append(m.snapDF[:0], m.df...), m.n
-	m.epoch++
-}
-
-// weigh brings a stack's weights up to date.
-func (m *Model) weigh(s *Stack) {
-	if s.epoch == m.epoch {
-		return
-	}
-	s.epoch = m.epoch
-	for i := range s.entries {
-		e := &s.entries[i]
-		e.weight = max(int32(m.position[e.rank]*m.rarity(e.id)*one), 1)
-	}
-}
-
-func (m *Model) rarity(id uint32) float64 {
-	if m.unnamed[id] {
-		return unnamedWeight * m.common(id)
-	}
-	if m.system[id] {
-		return systemWeight * m.common(id)
-	}
-	return m.common(id)
-}
-
-func (m *Model) common(id uint32) float64 {
-	if int(id) >= len(m.snapDF) || m.snapN == 0 {
-		return 1
-	}
-	return math.Exp(-m.params.Frequency * float64(m.snapDF[id]) / (float64(m.snapN) + unseen))
-}
-
-// Score is how alike two stacks are, from -1, nothing in common, to 1, the same.
-// Two empty stacks score 0: nothing is known of them.
-func (m *Model) Score(a, b *Stack) float64 {
-	m.weigh(a)
-	m.weigh(b)
-	score, total := int64(0), int64(0)
-	x, y := a.entries, b.entries
-	i, k := 0, 0
-	for i < len(x) && k < len(y) {
-		p, q := &x[i], &y[k]
-		switch {
-		case p.id == q.id:
-			d := int(p.rank) - int(q.rank)
-			if d < 0 {
-				d = -d
-			}
-			w := int64(p.weight + q.weight)
-			score += w * m.shift[d] / one
-			total += w
-			i++
-			k++
-		case p.id < q.id:
-			w := m.miss(p, b)
-			score -= w
-			total += w
-			i++
-		default:
-			w := m.miss(q, a)
-			score -= w
-			total += w
-			k++
-		}
-	}
-	for ; i < len(x); i++ {
-		w := m.miss(&x[i], b)
-		score -= w
-		total += w
-	}
-	for ; k < len(y); k++ {
-		w := m.miss(&y[k], a)
-		score -= w
-		total += w
-	}
-	if total == 0 {
-		return 0
-	}
-	return float64(score) / float64(total)
-}
-
-// miss is how much it counts that a stack lacks a frame. Where it has frames of the
-// same module without names, it may have this one under another.
-func (m *Model) miss(e *entry, in *Stack) int64 {
-	if in.hidden&m.module[e.id] != 0 && !m.unnamed[e.id] {
-		return int64(float64(e.weight) * excused)
-	}
-	return int64(e.weight)
 }

@@ -10,73 +10,108 @@ import (
 
 func frames(s string) []string { return strings.Fields(s) }
 
-// With all parameters 0 but the position's, each score can be worked out by hand:
-// weights 1, 1/2, 1/3 ... by position.
-func TestScoreByHand(t *testing.T) {
-	m := New(Params{Position: 1})
-	for _, c := range []struct {
-		a, b string
-		want float64
-	}{
-		{"f g h", "f g h", 1},
-		{"f g", "x y", -1},
-		{"", "", 0},
-		{"f", "", -1},
-		// f matches with 1+1, g and x miss with 1/2 each; all weights are 3.
-		{"f g", "f x", (2 - 1) / 3.0},
-		// g moved from 2 to 1: matches with 1/2+1; f misses with 1.
-		{"f g", "g", (1.5 - 1) / 2.5},
-		// Two of the three f match, in order: (1+1)+(1/2+1/2), minus 1/3.
-		{"f f f", "f f", (3 - 1/3.0) / (3 + 1/3.0)},
-	} {
-		got := m.Score(m.Stack(frames(c.a)), m.Stack(frames(c.b)))
-		if back := m.Score(m.Stack(frames(c.b)), m.Stack(frames(c.a))); math.Abs(got-c.want) > 1e-5 || back != got {
-			t.Errorf("%q and %q: %v and back %v, want %v", c.a, c.b, got, back, c.want)
-		}
+// plain makes every weight the logarithm of 5/0.5, as of a model without clusters, and
+// every cost another.
+var plain = Params{System: 1, Chain: 1, Unnamed: 9, Hidden: 0.5, Variant: -2, Gap: -0.1, Gaps: -0.3, TopSystem: -0.7, Top: -1.1, Cut: -0.05, Way: -0.9, TopWay: -1.3}
+
+func evidence(m *Model, a, b string) float64 {
+	e := m.align(m.Stack(frames(a)), m.Stack(frames(b)))
+	if back := m.align(m.Stack(frames(b)), m.Stack(frames(a))); back != e {
+		return math.NaN()
 	}
+	return float64(e) / one
 }
 
-func TestParametersMatter(t *testing.T) {
-	shifted := New(Params{Position: 0, Shift: 1})
-	// One frame moved by one: (1+1)/e, the new one above misses with 1, of 3.
-	if got, want := shifted.Score(shifted.Stack(frames("f")), shifted.Stack(frames("x f"))), (2/math.E-1)/3; math.Abs(got-want) > 1e-5 {
-		t.Errorf("shift: %v, want %v", got, want)
-	}
-	m := New(Params{Frequency: 1})
-	for range 10 {
-		m.Count(m.Stack(frames("common")))
-	}
-	m.Count(m.Stack(frames("rare")))
-	m.snapshot()
-	a, b, c := m.Stack(frames("common rare")), m.Stack(frames("common x")), m.Stack(frames("y rare"))
-	if m.Score(a, b) >= m.Score(a, c) {
-		t.Errorf("sharing a common frame (%v) is worth as much as sharing a rare one (%v)", m.Score(a, b), m.Score(a, c))
-	}
-}
-
-// What is known of Windows frames, by hand, with weights 1, 1/2, 1/3 by the program's
-// frames above.
-func TestWhatFramesAre(t *testing.T) {
-	m := New(Params{Position: 1})
+// Each of these can be worked out by hand: w for a frame that both have, and the costs.
+func TestAlignByHand(t *testing.T) {
+	w := math.Log(10)
 	for _, c := range []struct {
 		what, a, b string
 		want       float64
 	}{
-		// The heap's frame weighs a quarter, and the program's are first and second below
-		// it all the same: 3 of 3.25.
-		{"the system's on top", "ntdll!RtlFreeHeap a!f a!g", "a!f a!g", (3 - 0.25) / 3.25},
-		{"the system's alone", "ntdll!RtlFreeHeap", "ntdll!RtlAllocateHeap", -1},
-		// x's frame g may be the place; it counts a quarter of its half. The place itself
-		// weighs a quarter of its half.
-		{"no name, the module's", "a!f x!g", "a!f x+12", (2 - 0.125 - 0.125) / 2.25},
-		{"no name but a begin", "a!f x!g", "a!f x!fn@12", (2 - 0.125 - 0.125) / 2.25},
-		{"the body's hash is a name", "a!f x!g", "a!f x!fn#12", (2 - 0.5 - 0.5) / 3},
-		{"no name, another module's", "a!f x!g", "a!f y+12", (2 - 0.5 - 0.125) / 2.625},
-		{"the same place", "a!f x+12", "a!f x+12", 1},
+		{"the same", "a!f a!g a!h", "a!f a!g a!h", 3 * w},
+		{"nothing in common", "a!f a!g", "a!x a!y", never / one},
+		{"no frames", "", "", never / one},
+		{"another one between", "a!f a!g a!h", "a!f a!h", 2*w - 0.1},
+		{"two others in a row", "a!f a!g a!h", "a!f a!x a!h", 2*w - 0.1 - 0.3},
+		{"two others, not in a row", "a!f a!x a!g a!h", "a!f a!g a!y a!h", 3*w - 0.1 - 0.1},
+		{"the topmost missing", "a!f a!g a!h", "a!g a!h", 2*w - 1.1},
+		{"another one topmost", "a!f a!g a!h", "a!x a!g a!h", 2*w - 1.1 - 1.1},
+		{"the system's on top", "ntdll!RtlFreeHeap a!f", "a!f", w - 0.7},
+		{"one cut off", "a!f a!g a!h", "a!f a!g", 2*w - 0.05},
+		{"other ways", "a!f a!g a!x a!y", "a!f a!g a!u", 2*w - 0.9},
+		{"other ways right below the topmost", "a!f a!x a!y", "a!f a!u a!v", w - 1.3},
+		{"no name, the module's", "a!f x!g a!h", "a!f x+12 a!h", 2*w + 0.5},
+		{"no name but a begin", "a!f x!g a!h", "a!f x!fn@12 a!h", 2*w + 0.5},
+		{"the body's hash is a name", "a!f x!g a!h", "a!f x!fn#12 a!h", 2*w - 0.1 - 0.3},
+		{"no name, another module's", "a!f x!g a!h", "a!f y+12 a!h", 2*w - 0.1 - 0.3},
+		{"the same place", "a!f x+12", "a!f x+12", 2 * w},
+		{"a variant of the topmost", "a!Copy a!h", "a!CopyFast a!h", 2*w - 2},
+		{"a variant further down", "a!f a!Copy a!h", "a!f a!CopyFast a!h", 2*w - 0.1 - 0.3},
+		{"recursion", "a!f a!f a!f a!g", "a!f a!g", 2*w - 0.1 - 0.3},
+		{"in another order", "a!f a!g", "a!g a!f", w - 1.1 - 0.05},
 	} {
-		got := m.Score(m.Stack(frames(c.a)), m.Stack(frames(c.b)))
-		if back := m.Score(m.Stack(frames(c.b)), m.Stack(frames(c.a))); math.Abs(got-c.want) > 1e-5 || back != got {
-			t.Errorf("%s: %v and back %v, want %v", c.what, got, back, c.want)
+		if got := evidence(New(plain), c.a, c.b); !(math.Abs(got-c.want) < 1e-3) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// What weighs less: deeper frames, those of the system, those without a name, those that
+// another match leads to expect, those that more clusters have.
+func TestWeights(t *testing.T) {
+	w := math.Log(10)
+	set := func(change func(*Params)) *Model {
+		p := plain
+		change(&p)
+		return New(p)
+	}
+	for _, c := range []struct {
+		what string
+		m    *Model
+		s    string
+		want float64
+	}{
+		{"position", set(func(p *Params) { p.Position = 1 }), "a!f a!g a!h", w + w/2 + w/3},
+		{"position behind the system's", set(func(p *Params) { p.Position = 1 }), "ntdll!RtlFreeHeap a!f a!g", w + w + w/2},
+		{"system", set(func(p *Params) { p.System = 0.25 }), "ntdll!RtlFreeHeap a!f", w/4 + w},
+		{"unnamed", set(func(p *Params) { p.Unnamed = 0.8 }), "a!f a+12", w + 0.8},
+		{"chain", set(func(p *Params) { p.Chain = 0.5 }), "a!f a!g a!h", w + w/2 + w/2},
+	} {
+		if got := evidence(c.m, c.s, c.s); !(math.Abs(got-c.want) < 1e-3) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+	m := New(plain)
+	for i := range 10 {
+		m.Place(fmt.Sprint(i), fmt.Sprint("group", i), frames(fmt.Sprintf("a!f%d a!common", i)))
+	}
+	rare, common := math.Log(15/1.5), math.Log(15/10.5)
+	if got := evidence(m, "a!f1 a!common", "a!f1 a!common"); math.Abs(got-rare-common) > 1e-3 {
+		t.Errorf("%v, want %v for what one of ten clusters has and %v for what all have", got, rare, common)
+	}
+}
+
+// A frame below which many callers were met is a utility: that two stacks have it in
+// common says the less, the more there are.
+func TestUtility(t *testing.T) {
+	p := plain
+	p.Utility, p.Threshold, p.Unite = -0.25, 90, 90
+	m := New(p)
+	for i := range 5 {
+		m.Place(fmt.Sprint(i), "g", frames(fmt.Sprintf("a!u a!f%d", i)))
+	}
+	want := math.Log(10/5.5) - 1.3 - 2*0.25 // five callers, two beyond those of one fault
+	if got := evidence(m, "a!u a!x", "a!u a!y"); math.Abs(got-want) > 1e-3 {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestScoreIsBounded(t *testing.T) {
+	m := New(plain)
+	for s, want := range map[string]float64{"a!x": -1, "a!f": math.Log(10) / (math.Log(10) + half)} {
+		if got := m.Score(m.Stack(frames("a!f")), m.Stack(frames(s))); math.Abs(got-want) > 1e-4 {
+			t.Errorf("with %s: %v, want %v", s, got, want)
 		}
 	}
 }
@@ -105,7 +140,7 @@ func random(r *rand.Rand, n int) [][]string {
 func place(m *Model, stacks [][]string, from int) (out []string) {
 	for i, s := range stacks {
 		p := m.Place(fmt.Sprintf("s%d", from+i), "g", s)
-		out = append(out, fmt.Sprintf("%s %.6f %v", p.Cluster, p.Score, p.New))
+		out = append(out, fmt.Sprintf("%s %.6f %v %v", p.Cluster, p.Score, p.New, p.United))
 	}
 	return out
 }
@@ -125,69 +160,105 @@ func TestRestoreGoesOnTheSame(t *testing.T) {
 			t.Fatalf("stack %d: %s, want %s", i, got[i], want[i])
 		}
 	}
-	if len(whole.clusters) < 20 || len(whole.clusters) > 400 {
-		t.Errorf("%d clusters of 600 stacks: does this test test anything?", len(whole.clusters))
+	if whole.live < 20 || whole.live > 400 || whole.live == len(whole.clusters) {
+		t.Errorf("%d clusters of 600 stacks, %d before some became one: does this test test anything?", whole.live, len(whole.clusters))
 	}
 }
 
-func stateOf(m *Model) State {
-	st := State{Stacks: m.Stacks(), Frequencies: map[string]Frequency{}}
-	for _, name := range m.names {
-		if f := m.Frequency(name); f.Now > 0 {
-			st.Frequencies[name] = f
-		}
-	}
-	list := func(s *Stack) []string {
-		out := make([]string, len(s.entries))
-		for _, e := range s.entries {
-			out[e.pos] = m.names[e.id]
-		}
-		return out
-	}
+func stateOf(m *Model) (out []Cluster) {
 	for _, c := range m.clusters {
+		if len(c.reps) == 0 {
+			continue // it is a part of another
+		}
 		kept := Cluster{ID: c.id, Group: "g", Size: c.size}
 		for _, r := range c.reps {
-			kept.Representatives = append(kept.Representatives, list(r))
+			var list []string
+			for _, e := range r.entries {
+				list = append(list, m.names[e.id].text)
+			}
+			kept.Representatives = append(kept.Representatives, list)
 		}
-		st.Clusters = append(st.Clusters, kept)
+		out = append(out, kept)
 	}
-	return st
+	return out
 }
 
 func TestGroupsStayApart(t *testing.T) {
 	m := New(DefaultParams)
-	m.Place("a", "crash", frames("f g h"))
-	if p := m.Place("b", "hang", frames("f g h")); !p.New {
+	m.Place("a", "crash", frames("a!f a!g a!h"))
+	if p := m.Place("b", "hang", frames("a!f a!g a!h")); !p.New {
 		t.Error("a hang joined the cluster of a crash")
 	}
-	if p := m.Place("c", "crash", frames("f g h x")); p.Cluster != "a" {
+	if p := m.Place("c", "crash", frames("a!f a!g a!h a!x")); p.Cluster != "a" {
 		t.Errorf("a stack like the first's is in %+v", p)
 	}
-	if got := m.Nearest("hang", frames("f g"), 3); len(got) != 1 || got[0].Cluster != "b" {
+	if got := m.Nearest("hang", frames("a!f a!g"), 3); len(got) != 1 || got[0].Cluster != "b" {
 		t.Errorf("nearest: %+v", got)
+	}
+	if got := m.Nearest("other", frames("a!f a!g"), 3); len(got) != 0 {
+		t.Errorf("nearest of a group without clusters: %+v", got)
 	}
 }
 
-// A member that tells something new is compared with, and a chain of stacks, each
-// like the next, does not become one cluster.
+// A member that tells something new is compared with, and what it says is tempered by
+// the mean of all.
 func TestRepresentatives(t *testing.T) {
-	m := New(Params{Threshold: 0.3, Far: 0.3})
-	m.Place("lead", "g", frames("a b c d e f g h i j"))
-	if got := m.Place("left", "g", frames("x1 x2 x3 d e f g h i j")); got.New || !got.Represents {
-		t.Fatalf("%+v", got)
+	p := plain
+	p.Unite = 90
+	w := math.Log(6 / 1.5) // of frames that the one cluster has
+	way := w - 1.3         // for a stack that has the topmost frame alone
+	like := 3*w - 0.9      // and for one that has three of the second representative's
+	for mean, want := range map[float64]float64{0: like, 0.5: (like + (like+way)/2) / 2} {
+		p.Mean = mean
+		m := New(p)
+		m.Place("lead", "g", frames("a!f a!g a!h a!i"))
+		if got := m.Place("way", "g", frames("a!f a!x a!y a!z")); got.Cluster != "lead" || !got.Represents || math.Abs(got.Score-way/(way+half)) > 1e-4 {
+			t.Errorf("another way: %+v", got)
+		}
+		if got := m.Place("same", "g", frames("a!f a!g a!h a!i")); got.Cluster != "lead" || got.Represents {
+			t.Errorf("one that tells nothing new: %+v", got)
+		}
+		if got := m.Place("like way", "g", frames("a!f a!x a!y a!q")); got.Cluster != "lead" || math.Abs(got.Score-want/(want+half)) > 1e-4 {
+			t.Errorf("like the second representative, mean %v: %+v", mean, got)
+		}
 	}
-	if got := m.Place("right", "g", frames("a b c d e f g y1 y2 y3")); !got.New {
-		t.Errorf("like the leader and unlike a member, and yet in: %+v", got)
+}
+
+// twoWays are stacks of a fault that is reached in two ways, and of many others. While few
+// are known the two ways look like two faults.
+func twoWays() (out []Example) {
+	way := func(i, n int) {
+		out = append(out, Example{"g", frames(fmt.Sprintf("a!fault a!way%d a!on%d a!end%d_%d", i, i, i, n)), "two ways"})
 	}
-	m = New(Params{Threshold: 0.3, Far: -1})
-	m.Place("lead", "g", frames("a b c d e f g h i j"))
-	m.Place("left", "g", frames("x1 x2 x3 d e f g h i j"))
-	if got := m.Place("right", "g", frames("a b c d e f g y1 y2 y3")); got.New {
-		t.Errorf("the leader alone would take it: %+v", got)
+	way(1, 0)
+	way(2, 0)
+	for i := range 60 {
+		out = append(out, Example{"g", frames(fmt.Sprintf("a!other%d a!x%d a!y%d", i, i, i)), fmt.Sprint("other", i)})
 	}
-	// 7 frames of left's, 4 of the leader's.
-	if got := m.Place("like left", "g", frames("x1 x2 x3 d e f g z1 z2 z3")); got.Cluster != "lead" || math.Abs(got.Score-0.4) > 1e-5 {
-		t.Errorf("like the second representative: %+v", got)
+	for n := range 8 {
+		way(1, n+1)
+		way(2, n+1)
+	}
+	return out
+}
+
+func TestClustersBecomeOne(t *testing.T) {
+	m := New(DefaultParams)
+	var unions []Union
+	for i, e := range twoWays() {
+		p := m.Place(fmt.Sprint(i), e.Group, e.Frames)
+		if i == 1 && !p.New {
+			t.Error("the ways were not told apart from the beginning: this test tests nothing")
+		}
+		unions = append(unions, p.United...)
+	}
+	if len(unions) != 1 || unions[0] != (Union{Part: "1", Whole: "0"}) {
+		t.Errorf("unions: %v", unions)
+	}
+	for _, s := range []string{"a!fault a!way1 a!on1", "a!fault a!way2 a!on2"} {
+		if got := m.Nearest("g", frames(s), 1); len(got) != 1 || got[0].Cluster != "0" {
+			t.Errorf("%s: %v", s, got)
+		}
 	}
 }
 
@@ -198,20 +269,34 @@ func TestDeepStacks(t *testing.T) {
 		deep = append(deep, fmt.Sprintf("app!f%d", i))
 	}
 	m := New(DefaultParams)
-	if got := m.Score(m.Stack(deep), m.Stack(deep[:MaxDepth])); got < 0.999 {
-		t.Errorf("score %v", got)
+	if a, b := m.Score(m.Stack(deep), m.Stack(deep)), m.Score(m.Stack(deep), m.Stack(deep[:MaxDepth])); a != b || a < 0.4 {
+		t.Errorf("scores %v and %v", a, b)
+	}
+}
+
+// Whatever the parameters are, sums keep their sign.
+func TestWildParameters(t *testing.T) {
+	for _, f := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), 1e300, -1e300, 0} {
+		p := Params{f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f}
+		m := New(p)
+		for i, s := range random(rand.New(rand.NewPCG(1, 1)), 100) {
+			if got := m.Place(fmt.Sprint(i), "g", s); !(got.Score >= -1 && got.Score <= 1) {
+				t.Fatalf("parameters %v: %+v", f, got)
+			}
+		}
 	}
 }
 
 func FuzzScore(f *testing.F) {
-	f.Add("a b c", "a x c")
+	f.Add("a!b a!c c", "a!b x+12 c")
+	f.Add("ntdll!RtlFreeHeap a!f a!g", "a!f_variant a!f")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		m := New(DefaultParams)
+		m.Place("a", "g", frames(a))
+		m.Place("b", "g", frames(b))
 		x, y := m.Stack(frames(a)), m.Stack(frames(b))
-		m.Count(x)
-		m.Count(y)
 		if s := m.Score(x, y); s < -1 || s > 1 || m.Score(y, x) != s {
-			t.Errorf("score %v", s)
+			t.Errorf("score %v and back %v", s, m.Score(y, x))
 		}
 	})
 }
@@ -237,7 +322,7 @@ func BenchmarkPlaceAmong100000(b *testing.B) {
 	place(m, random(r, 100_000), 0)
 	more := random(r, 10_000)
 	i := 0
-	b.ReportMetric(float64(len(m.clusters)), "clusters")
+	b.ReportMetric(float64(m.live), "clusters")
 	for b.Loop() {
 		m.Place("new", "g", more[i%len(more)])
 		i++

@@ -1,8 +1,11 @@
 package similar
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Example is a stack and the fault that it is known to show.
@@ -20,14 +23,23 @@ type Quality struct{ Precision, Recall, F1 float64 }
 // faults.
 func Judge(p Params, examples []Example) Quality {
 	m := New(p)
-	ids := map[string]int{}
+	ids, parts := map[string]int{}, map[int]int{}
 	clusters := make([]int, len(examples))
 	for i, e := range examples {
-		id := m.Place(strconv.Itoa(i), e.Group, e.Frames).Cluster
-		if _, ok := ids[id]; !ok {
-			ids[id] = len(ids)
+		placed := m.Place(strconv.Itoa(i), e.Group, e.Frames)
+		if placed.New {
+			ids[placed.Cluster] = len(ids)
 		}
-		clusters[i] = ids[id]
+		clusters[i] = ids[placed.Cluster]
+		for _, u := range placed.United {
+			parts[ids[u.Part]] = ids[u.Whole]
+		}
+	}
+	for i, c := range clusters {
+		for whole, ok := parts[c]; ok; whole, ok = parts[c] {
+			c = whole
+		}
+		clusters[i] = c
 	}
 	return quality(clusters, examples)
 }
@@ -54,12 +66,13 @@ func quality(clusters []int, examples []Example) (q Quality) {
 	return q
 }
 
-// What Tune tries.
+// What Tune tries: steps of one parameter at a time, so many times around all of them.
+const tuneRounds = 3
+
+// steps are by what a parameter is multiplied, or if it is 0, what is added.
 var (
-	tunePosition  = []float64{0.1, 0.3, 0.6, 1}
-	tuneFrequency = []float64{1, 3, 10, 30}
-	tuneShift     = []float64{0.05, 0.1, 0.3}
-	tuneThreshold = []float64{-0.4, -0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4}
+	tuneFactors = []float64{0.5, 0.8, 1.25, 2}
+	tuneSums    = []float64{-1, -0.3, 0.3, 1}
 )
 
 // Tuned is a set of parameters and how well it did.
@@ -68,32 +81,60 @@ type Tuned struct {
 	Quality Quality
 }
 
-// Tune tries many parameters and returns those that did best, best first, at most
-// n. progress, when set, is told how many of how many were tried.
-func Tune(examples []Example, n int, progress func(done, total int)) []Tuned {
-	var all []Tuned
-	total := len(tunePosition) * len(tuneFrequency) * len(tuneShift) * len(tuneThreshold)
-	for _, position := range tunePosition {
-		for _, frequency := range tuneFrequency {
-			for _, shift := range tuneShift {
-				for _, threshold := range tuneThreshold {
-					p := Params{position, frequency, shift, threshold, DefaultParams.Far}
-					all = append(all, Tuned{p, Judge(p, examples)})
-					if progress != nil {
-						progress(len(all), total)
-					}
+// Tune goes from some parameters to better ones, a step of one parameter after the other,
+// as long as that helps. It returns those that it came by, the best first, at most n;
+// where nothing was better, those that it began with. progress, when set, is told how many
+// of at most how many sets were tried.
+func Tune(begin Params, examples []Example, n int, progress func(done, total int)) []Tuned {
+	best := Tuned{begin, Judge(begin, examples)}
+	all := []Tuned{best}
+	fields := reflect.TypeFor[Params]().NumField()
+	done, total := 0, tuneRounds*fields*len(tuneFactors)
+	for range tuneRounds {
+		before := len(all)
+		for field := range fields {
+			for _, p := range neighbours(best.Params, field) {
+				if q := Judge(p, examples); q.F1 > best.Quality.F1 {
+					best = Tuned{p, q}
+					all = append(all, best)
+				}
+				if done++; progress != nil {
+					progress(done, total)
 				}
 			}
 		}
-	}
-	slices.SortStableFunc(all, func(a, b Tuned) int {
-		switch {
-		case a.Quality.F1 > b.Quality.F1:
-			return -1
-		case a.Quality.F1 < b.Quality.F1:
-			return 1
+		if len(all) == before {
+			break
 		}
-		return 0
-	})
+	}
+	slices.Reverse(all)
 	return all[:min(n, len(all))]
+}
+
+// neighbours are the parameters a step of one of them away.
+func neighbours(p Params, field int) []Params {
+	var out []Params
+	for i := range tuneFactors {
+		q := p
+		v := reflect.ValueOf(&q).Elem().Field(field)
+		if f := v.Float(); f != 0 {
+			v.SetFloat(f * tuneFactors[i])
+		} else {
+			v.SetFloat(tuneSums[i])
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// Changes tells in what parameters differ from others, as "Top -1.2 -> -2.4".
+func (p Params) Changes(from Params) string {
+	var out []string
+	a, b := reflect.ValueOf(from), reflect.ValueOf(p)
+	for i := range a.NumField() {
+		if x, y := a.Field(i).Float(), b.Field(i).Float(); x != y {
+			out = append(out, fmt.Sprintf("%s %.3g -> %.3g", a.Type().Field(i).Name, x, y))
+		}
+	}
+	return strings.Join(out, ", ")
 }

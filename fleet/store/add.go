@@ -63,7 +63,7 @@ func (s *Store) Flush(ctx context.Context) error {
 	batch := s.pending
 	s.pending = nil
 	err := inTransaction(ctx, s.db, func(tx *sql.Tx) error {
-		a := adder{s, ctx, tx, map[string]bool{}, 0}
+		a := adder{s, ctx, tx}
 		if err := a.loadModel(); err != nil {
 			return err
 		}
@@ -86,10 +86,8 @@ func (s *Store) Regressions() []Regression { return s.regressed }
 // adder adds incidents in one transaction.
 type adder struct {
 	*Store
-	ctx     context.Context
-	tx      *sql.Tx
-	touched map[string]bool // frames whose frequency changed
-	epoch   int             // of the weights when it began
+	ctx context.Context
+	tx  *sql.Tx
 }
 
 func (a *adder) exec(query string, args ...any) error {
@@ -242,23 +240,44 @@ func (a *adder) place(in *Incident) error {
 
 // cluster puts a stack into a cluster.
 func (a *adder) cluster(stack, kind string, frames []string) error {
-	for _, f := range frames {
-		a.touched[f] = true
-	}
 	p := a.model.Place(stack, kind, frames)
 	err := a.exec(`UPDATE stacks SET cluster = $2, score = $3 WHERE stack = $1`, stack, p.Cluster, p.Score)
 	if err != nil {
 		return err
 	}
 	if p.New {
-		err = a.exec(`INSERT INTO clusters (cluster, ordinal, kind, stacks) VALUES ($1, (SELECT COUNT(*) FROM clusters), $2, 1)`, p.Cluster, kind)
+		err = a.exec(`INSERT INTO clusters (cluster, ordinal, kind, stacks) VALUES ($1, (SELECT COALESCE(MAX(ordinal) + 1, 0) FROM clusters), $2, 1)`, p.Cluster, kind)
 	} else {
 		err = a.exec(`UPDATE clusters SET stacks = stacks + 1 WHERE cluster = $1`, p.Cluster)
 	}
-	if err != nil || !p.New && !p.Represents {
+	if err == nil && (p.New || p.Represents) {
+		err = a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, (SELECT COUNT(*) FROM representatives WHERE cluster = $1), $2)`, p.Cluster, stack)
+	}
+	for _, u := range p.United {
+		if err == nil {
+			err = a.unite(u)
+		}
+	}
+	return err
+}
+
+// unite makes a cluster a part of another.
+func (a *adder) unite(u similar.Union) error {
+	var reps int
+	if err := a.tx.QueryRowContext(a.ctx, `SELECT COUNT(*) FROM representatives WHERE cluster = $1`, u.Whole).Scan(&reps); err != nil {
 		return err
 	}
-	return a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, (SELECT COUNT(*) FROM representatives WHERE cluster = $1), $2)`, p.Cluster, stack)
+	err := a.exec(`UPDATE representatives SET place = place + $3, cluster = $2 WHERE cluster = $1`, u.Part, u.Whole, reps)
+	if err == nil {
+		err = a.exec(`UPDATE stacks SET cluster = $2 WHERE cluster = $1`, u.Part, u.Whole)
+	}
+	if err == nil {
+		err = a.exec(`UPDATE clusters SET stacks = stacks + (SELECT p.stacks FROM clusters p WHERE p.cluster = $1) WHERE cluster = $2`, u.Part, u.Whole)
+	}
+	if err != nil {
+		return err
+	}
+	return a.exec(`DELETE FROM clusters WHERE cluster = $1`, u.Part)
 }
 
 // loadModel reads the clusters if another process has changed them, or none has
@@ -273,47 +292,12 @@ func (a *adder) loadModel() error {
 			return err
 		}
 	}
-	a.generation, a.epoch = generation, a.model.Weighed()
+	a.generation = generation
 	return nil
 }
 
-// keepModel writes what became of the frequencies.
+// keepModel notes that the clusters have changed.
 func (a *adder) keepModel() error {
-	names := a.touched
-	if a.model.Weighed() != a.epoch {
-		// Weights were taken: as of then, every frequency is its own.
-		if err := a.keepWeighed(); err != nil {
-			return err
-		}
-	}
-	for _, name := range sortedKeys(names) {
-		f := a.model.Frequency(name)
-		if err := a.exec(`INSERT INTO frequencies (name, now, weighed) VALUES ($1, $2, $3)
-			ON CONFLICT (name) DO UPDATE SET now = excluded.now, weighed = excluded.weighed`, name, f.Now, f.Weighed); err != nil {
-			return err
-		}
-	}
-	n := a.model.Stacks()
 	a.generation++
-	for name, value := range map[string]int64{"stacks": int64(n.Now), "weighed": int64(n.Weighed), "generation": a.generation} {
-		if err := setMeta(a.ctx, a.tx, name, fmt.Sprint(value)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keepWeighed is for frames that this transaction did not touch: what they were
-// weighed with is what they are.
-func (a *adder) keepWeighed() error {
-	return a.exec(`UPDATE frequencies SET weighed = now WHERE weighed <> now`)
-}
-
-func sortedKeys(m map[string]bool) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
+	return setMeta(a.ctx, a.tx, "generation", fmt.Sprint(a.generation))
 }

@@ -92,6 +92,10 @@ CREATE TABLE frequencies (
 	`
 CREATE INDEX stacks_cluster ON stacks (cluster);
 CREATE INDEX buckets_merged_into ON buckets (merged_into)`,
+	// 3: how common a frame is follows from the clusters; the parameters are others.
+	`
+DROP TABLE frequencies;
+DELETE FROM meta WHERE name IN ('params', 'stacks', 'weighed')`,
 }
 
 const metaTable = `CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`

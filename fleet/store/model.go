@@ -8,34 +8,13 @@ import (
 	"dumptriage/fleet/similar"
 )
 
-// readModel reads the clusters and how common frames are.
+// readModel reads the clusters.
 func readModel(ctx context.Context, tx *sql.Tx, p similar.Params) (*similar.Model, error) {
-	st := similar.State{Frequencies: map[string]similar.Frequency{}}
-	now, err := metaNumber(ctx, tx, "stacks")
+	clusters, err := readClusters(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	weighed, err := metaNumber(ctx, tx, "weighed")
-	if err != nil {
-		return nil, err
-	}
-	st.Stacks = similar.Frequency{Now: uint32(now), Weighed: uint32(weighed)}
-	err = each(ctx, tx, `SELECT name, now, weighed FROM frequencies`, func(r *sql.Rows) error {
-		var name string
-		var f similar.Frequency
-		if err := r.Scan(&name, &f.Now, &f.Weighed); err != nil {
-			return err
-		}
-		st.Frequencies[name] = f
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if st.Clusters, err = readClusters(ctx, tx); err != nil {
-		return nil, err
-	}
-	return similar.Restore(p, st), nil
+	return similar.Restore(p, clusters), nil
 }
 
 func readClusters(ctx context.Context, tx *sql.Tx) ([]similar.Cluster, error) {

@@ -106,17 +106,12 @@ func (s *Store) Recluster(ctx context.Context, p similar.Params) error {
 	}
 	s.model, s.params = nil, p
 	err = inTransaction(ctx, s.db, func(tx *sql.Tx) error {
-		a := adder{s, ctx, tx, map[string]bool{}, 0}
+		a := adder{s, ctx, tx}
 		if err := setMeta(ctx, tx, paramsName, string(text)); err != nil {
 			return err
 		}
-		for _, table := range []string{"clusters", "representatives", "frequencies"} {
+		for _, table := range []string{"clusters", "representatives"} {
 			if err := a.exec(`DELETE FROM ` + table); err != nil {
-				return err
-			}
-		}
-		for _, name := range []string{"stacks", "weighed"} {
-			if err := setMeta(ctx, tx, name, "0"); err != nil {
 				return err
 			}
 		}
