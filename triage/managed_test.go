@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"dumptriage/fixtures"
 	"dumptriage/internal/corpus"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
@@ -77,5 +78,39 @@ func TestManagedStacks(t *testing.T) {
 	}
 	if total != 182 || code != 59 {
 		t.Errorf("%d frames, %d unwound by the code heap", total, code)
+	}
+}
+
+// A runtime whose structures lie as in no other is read by its own descriptor.
+func TestManagedFixture(t *testing.T) {
+	d, err := Open("../fixtures/managed/shop.dmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	inc, err := Analyze(d, nil, "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inc.Close()
+	th := &inc.Threads[inc.Crashing]
+	want := fixtures.ManagedAMD64().Walk
+	names := []string{"KERNELBASE.dll!RaiseException", "coreclr.dll!IL_Throw", "System.Private.CoreLib.dll!System.ThrowHelper.ThrowInvalidOperation", "Shop.dll!Shop.Cart.Pay",
+		"Shop.dll!Shop.Program.Main", "coreclr.dll!CallDescrWorkerInternal", "coreclr.dll!coreclr_execute_assembly", "shop.exe!main"}
+	if len(th.User.Frames) != len(want) {
+		t.Fatalf("%d frames, want %d", len(th.User.Frames), len(want))
+	}
+	for i := range th.User.Frames {
+		f := &th.User.Frames[i]
+		if f.IP != want[i].PC || f.SP != want[i].SP || i > 0 && f.Trust != unwind.TrustCFI || f.ModuleName()+"!"+f.Name.Function != names[i] {
+			t.Errorf("frame %d: %s!%s %+v, want %s %#x at %#x", i, f.ModuleName(), f.Name.Function, f.Frame, names[i], want[i].PC, want[i].SP)
+		}
+	}
+	m := th.User.Frames[3].Managed
+	if m == nil || m.Token != 0x06000001 || m.Declaration() != "Shop.Cart.Pay(Int32)" || m.MVID != "00000022-0000-0000-0000-000000000000" {
+		t.Errorf("%+v", m)
+	}
+	if e := th.Managed.Exception; th.Managed.ID != 1 || e == nil || e.Message != "The cart is empty" || !slices.Equal(e.Bases, []string{"System.Exception"}) {
+		t.Errorf("%+v", th.Managed)
 	}
 }

@@ -19,7 +19,7 @@ func TestDocumentedOutput(t *testing.T) {
 		t.Setenv(v.name, "")
 	}
 	blocks := 0
-	for _, page := range []string{"README.md", filepath.Join("docs", "usage.md"), filepath.Join("docs", "signatures.md"), filepath.Join("docs", "triage.md"), filepath.Join("docs", "hangs.md"), filepath.Join("docs", "kernel-dumps.md"), filepath.Join("docs", "privacy.md"), filepath.Join("docs", "bugchecks.md")} {
+	for _, page := range []string{"README.md", filepath.Join("docs", "usage.md"), filepath.Join("docs", "signatures.md"), filepath.Join("docs", "triage.md"), filepath.Join("docs", "hangs.md"), filepath.Join("docs", "kernel-dumps.md"), filepath.Join("docs", "privacy.md"), filepath.Join("docs", "bugchecks.md"), filepath.Join("docs", "managed.md")} {
 		b, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
