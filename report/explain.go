@@ -129,7 +129,11 @@ func (t *text) explanation(inc *triage.Incident, e *triage.Explanation) {
 	} else {
 		t.line(sgrBold, "Thread %s, frame %02x (%s half): %s", t.idOf(th), e.Number, e.Half, callSite(e.Frame, t.arch))
 		t.line("", "Place:   pc %s, sp %s", t.addr(e.Frame.IP), t.addr(e.Frame.SP))
-		t.line("", "Rule:    %s (trust: %s)", e.Frame.Method, e.Frame.Trust)
+		proof := e.Frame.Proof.String()
+		if proof != "" {
+			proof = ", behind a scan: " + proof
+		}
+		t.line("", "Rule:    %s (trust: %s%s)", e.Frame.Method, e.Frame.Trust, proof)
 		if e.Frame.Detail != "" {
 			t.line("", "         %s", clean(e.Frame.Detail))
 		}

@@ -6,6 +6,7 @@ import (
 	"dumptriage/dump"
 	"dumptriage/triage"
 	"dumptriage/triage/hang"
+	"dumptriage/unwind"
 )
 
 // The owner of what a thread waits for is said though the object is not known, and
@@ -41,6 +42,26 @@ func TestSlimLockWords(t *testing.T) {
 		}
 		if l := j.SlimLock; (l.Readers != nil) != (s.Locked && !s.Contended) || (l.LastWaiter != nil) != (s.LastWaiter == 0) || l.LastWaiter != nil && *l.LastWaiter != 0x44 {
 			t.Errorf("%s: %+v", want, l)
+		}
+	}
+}
+
+// Frames behind a scan say in text whether anything proves them.
+func TestProofMarks(t *testing.T) {
+	for _, c := range []struct {
+		trust unwind.Trust
+		proof triage.Proof
+		want  string
+	}{
+		{unwind.TrustCFI, triage.ProofNotNeeded, ""},
+		{unwind.TrustCFI, triage.Proven, ""},
+		{unwind.TrustCFI, triage.Unproven, " [unproven]"},
+		{unwind.TrustCFI, triage.Refuted, " [refuted]"},
+		{unwind.TrustScan, triage.Unproven, " [scan]"},
+		{unwind.TrustScan, triage.Refuted, " [scan, refuted]"},
+	} {
+		if got := howFound(&triage.Frame{Frame: unwind.Frame{Trust: c.trust}, Proof: c.proof}, dump.AMD64); got != c.want {
+			t.Errorf("%v, %q: %q, want %q", c.trust, c.proof, got, c.want)
 		}
 	}
 }
