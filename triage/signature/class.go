@@ -133,16 +133,26 @@ func accessClass(e *dump.Exception, arch dump.Arch) string {
 	return class
 }
 
+// Place names a frame in a signature by its module and, where that is known, its function.
+// The frame must have a module.
+func Place(f *triage.Frame) string {
+	name := rules.Module(f.Module.Name())
+	if f.Name.Function != "" {
+		name += "!" + Normalize(f.Name.Function)
+	}
+	return name
+}
+
 // withBlame puts the module of the instruction at fault in front when registers
-// prove it, else the driver that the kernel named, unless a frame names it already.
-func withBlame(frames []string, bc *triage.BugCheck) []string {
+// prove it, else the driver that is blamed for what is not on the stack, else the one that
+// the kernel named, unless a frame names it already.
+func withBlame(frames []string, bc *triage.BugCheck, blamed string) []string {
 	name := ""
 	switch {
 	case bc.Fault.Source != dump.ContextHeader && bc.Fault.At != nil && bc.Fault.At.Module != nil:
-		name = rules.Module(bc.Fault.At.Module.Name())
-		if f := bc.Fault.At.Name.Function; f != "" {
-			name += "!" + Normalize(f)
-		}
+		name = Place(bc.Fault.At)
+	case blamed != "":
+		name = blamed
 	case bc.BrokenDriver != "":
 		name = rules.Module(bc.BrokenDriver)
 	}

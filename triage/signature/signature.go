@@ -78,6 +78,10 @@ type Options struct {
 	// NoFault says that the exception stands for no fault: a debugger broke in, or
 	// the program asked for a dump of itself. Then a hang counts.
 	NoFault bool
+	// Blame is the canonical frame (module!function, or a module) of the driver that a
+	// bugcheck is blamed on for what is not on the thread's stack: a power IRP, another
+	// processor's stack, the watchdog's profile. "" when the stack itself says it.
+	Blame string
 	// Thread, when set, is the index of the thread that a snapshot is about;
 	// otherwise that of the exception, or the first.
 	Thread *int
@@ -127,7 +131,7 @@ func Of(inc *triage.Incident, opt Options) *Signature {
 	s.RTLSum, s.CRC32 = AddressHashes(st.addresses)
 	app := st.application(r)
 	if kernel {
-		s.Frames = withBlame(s.Frames, inc.BugCheck)
+		s.Frames = withBlame(s.Frames, inc.BugCheck, opt.Blame)
 	} else {
 		s.Frames = withProcess(s.Frames, st, processName(inc))
 	}

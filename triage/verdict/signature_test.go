@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"dumptriage/dump"
 	"dumptriage/fixtures"
 	"dumptriage/internal/corpus"
 	"dumptriage/internal/input"
 	"dumptriage/symbols"
 	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
 	"dumptriage/triage/crash"
 	"dumptriage/triage/hang"
 	"dumptriage/triage/signature"
@@ -76,5 +78,30 @@ func TestSignatureOfLiveDump(t *testing.T) {
 	v := Of(inc, Options{})
 	if v.Kind != KindLiveDump || !strings.HasPrefix(v.Signature.Text, "LIVE_0x141 | ") || v.Signature.Kind != signature.KindLiveDump {
 		t.Errorf("%s, signature %+v", v.Kind, v.Signature)
+	}
+}
+
+// Who is blamed for what is not on the thread's stack is in the signature; a frame of that
+// stack is there anyway, and what is little sure is not.
+func TestBlamed(t *testing.T) {
+	driver := &triage.Module{Module: &dump.Module{Path: `\SystemRoot\System32\drivers\AcmeFilt.sys`}}
+	frame := &triage.Frame{Module: driver, Name: symbols.Name{Function: "AcmeTimerDpc"}}
+	for _, c := range []struct {
+		blame bugcheck.Blame
+		want  string
+	}{
+		{bugcheck.Blame{Culprit: bugcheck.CulpritDriver, Index: -1, Name: "AcmeFilt.sys", Confidence: "high"}, "acmefilt"},
+		{bugcheck.Blame{Culprit: bugcheck.CulpritDriver, Index: -1, Name: "AcmeFilt", Frame: frame, Confidence: "medium"}, "acmefilt!AcmeTimerDpc"},
+		{bugcheck.Blame{Culprit: bugcheck.CulpritDriver, Index: -1, Name: "AcmeFilt", Confidence: "low"}, ""},
+		{bugcheck.Blame{Culprit: bugcheck.CulpritDriver, Index: 3, Name: "AcmeFilt", Frame: frame, Confidence: "high"}, ""},
+		{bugcheck.Blame{Culprit: bugcheck.CulpritProcess, Index: -1, Name: "app.exe", Confidence: "high"}, ""},
+	} {
+		v := &Verdict{BugCheck: &bugcheck.Verdict{Blame: c.blame}}
+		if got := v.blamed(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.blame, got, c.want)
+		}
+	}
+	if got := (&Verdict{}).blamed(); got != "" {
+		t.Errorf("without a bugcheck: %q", got)
 	}
 }

@@ -133,6 +133,7 @@ func (v *Verdict) named(inc *triage.Incident, r *Rules) signature.Options {
 	if v.Crash != nil {
 		opt.Class = className(v.Crash, inc.Crash.Code)
 	}
+	opt.Blame = v.blamed()
 	if h := v.Hang; h != nil && h.Subject >= 0 {
 		opt.Thread = &h.Subject
 		if h.Hangs() {
@@ -144,6 +145,21 @@ func (v *Verdict) named(inc *triage.Incident, r *Rules) signature.Options {
 		}
 	}
 	return opt
+}
+
+// blamed is the driver that a bugcheck is blamed on for what is not on its thread's stack.
+func (v *Verdict) blamed() string {
+	if v.BugCheck == nil {
+		return ""
+	}
+	b := &v.BugCheck.Blame
+	if b.Culprit != bugcheck.CulpritDriver || b.Index >= 0 || b.Name == "" || b.Confidence == "low" {
+		return ""
+	}
+	if b.Frame != nil && b.Frame.Module != nil {
+		return signature.Place(b.Frame)
+	}
+	return rules.Module(b.Name)
 }
 
 func (v *Verdict) kind(inc *triage.Incident) Kind {
