@@ -33,9 +33,9 @@ func TestTrapFramesX86(t *testing.T) {
 	}
 }
 
-// TestBelowInitialStack: "Stack Init" and "TrapFrame @" of published !thread
-// output end, by page offset, in 1000 and d64 on XP, fd0 and d34 on Windows 7, ca0
-// and c14 on Windows 8.1.
+// TestBelowInitialStack: "Stack Init" and "TrapFrame @" of !thread end, by page
+// offset, in 1000 and d64 on XP, fd0 and d34 on Windows 7, ca0 and c14 on Windows 8.1. These
+// are remembered, not measured: the test keeps the code from changing unseen.
 func TestBelowInitialStack(t *testing.T) {
 	for _, c := range []struct {
 		build       uint32
