@@ -399,3 +399,42 @@ func FuzzRuntime(f *testing.F) {
 		r.Exception(v)
 	})
 }
+
+// TestTypeOfItself: a type that is each of its own sixteen arguments has a name of
+// bounded length.
+func TestTypeOfItself(t *testing.T) {
+	mem, r := process(t, 1)
+	r.l.types["GenericsDictInfo"] = typeLayout{size: 8, fields: map[string]uint64{"NumDicts": 4, "NumTypeArgs": 6}}
+	put32(mem[typesVA], 0, 0x10) // with generic arguments
+	put(mem[typesVA], 48, typesVA+0x300)
+	put16(mem[typesVA], 0x2f8+4, 1)
+	put16(mem[typesVA], 0x2f8+6, maxTypeArgs)
+	put(mem[typesVA], 0x300, typesVA+0x310)
+	for i := range maxTypeArgs {
+		put(mem[typesVA], 0x310+8*i, typesVA)
+	}
+	name := r.typeName(typesVA, 0)
+	if n := len(name.String()); len(name.args) != maxTypeArgs || n > (maxTypeArgs+1)*(maxTypeText+2) {
+		t.Errorf("%d arguments, %d bytes", len(name.args), n)
+	}
+	if !strings.Contains(name.args[0], "[...]") {
+		t.Errorf("%.80s", name.args[0])
+	}
+}
+
+// TestExhausted: when more was read of the runtime's structures than is allowed, what
+// is asked is unknown, and said to be.
+func TestExhausted(t *testing.T) {
+	mem, r := process(t, 1)
+	threads(mem)
+	if err := r.Exhausted(); err != nil {
+		t.Error(err)
+	}
+	r.left = 3
+	if m, err := r.Method(codeVA + 0x50); m != nil || dump.AsError(err).Code != dump.Limit {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if all, err := r.Threads(); len(all) != 0 || dump.AsError(err).Code != dump.Limit || r.Exhausted() == nil {
+		t.Errorf("%+v, %v, %v", all, err, r.Exhausted())
+	}
+}

@@ -28,11 +28,11 @@ type Code struct {
 }
 
 const (
-	maxFragments    = 1 << 12 // range sections that share 128 KiB of addresses
-	maxHeaps        = 1 << 12
-	maxUnwindInfos  = 1 << 12 // of one method: its body and its funclets
-	functionSize    = 12      // RUNTIME_FUNCTION
-	rangeCollecible = 1       // tag of the map's pointers
+	maxFragments     = 1 << 12 // range sections that share 128 KiB of addresses
+	maxHeaps         = 1 << 12
+	maxUnwindInfos   = 1 << 12 // of one method: its body and its funclets
+	functionSize     = 12      // RUNTIME_FUNCTION
+	rangeCollectible = 1       // tag of the map's pointers
 )
 
 // RangeSection.Flags.
@@ -84,7 +84,7 @@ func (r *Runtime) section(a *access, ip uint64) uint64 {
 	}
 	level := a.at(r.codeMap, "RangeSectionMap", "TopLevelData")
 	for _, shift := range shifts {
-		level = a.word(level+uint64(r.l.pointer)*(ip>>shift&0xff), "RangeSectionMap") &^ rangeCollecible
+		level = a.word(level+uint64(r.l.pointer)*(ip>>shift&0xff), "RangeSectionMap") &^ rangeCollectible
 		if level == 0 {
 			return 0
 		}
@@ -98,7 +98,7 @@ func (r *Runtime) section(a *access, ip uint64) uint64 {
 		if ip >= begin && ip < end {
 			return a.ptr(level, "RangeSectionFragment", "RangeSection")
 		}
-		if level = a.ptr(level, "RangeSectionFragment", "Next") &^ rangeCollecible; level == 0 {
+		if level = a.ptr(level, "RangeSectionFragment", "Next") &^ rangeCollectible; level == 0 {
 			return 0
 		}
 	}

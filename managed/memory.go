@@ -71,9 +71,10 @@ func missing(what string, va uint64, n int, cause error) *dump.Error {
 // access reads fields of structures. After the first failure it reads zeros; err
 // says what failed.
 type access struct {
-	mem dump.Memory
-	l   *layout
-	err error
+	mem  dump.Memory
+	l    *layout
+	left *int // reads that are allowed still, nil any number
+	err  error
 }
 
 func (a *access) fail(code dump.Code, what, format string, args ...any) {
@@ -101,6 +102,13 @@ func (a *access) at(va uint64, typ, field string) uint64 {
 func (a *access) number(va uint64, size int, what string) uint64 {
 	if a.err != nil {
 		return 0
+	}
+	if a.left != nil {
+		if *a.left == 0 {
+			a.err = exhausted()
+			return 0
+		}
+		*a.left--
 	}
 	var buf [8]byte
 	b := buf[:min(size, 8)]

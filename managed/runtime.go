@@ -23,6 +23,24 @@ type Runtime struct {
 	images  func(base uint64) *Image
 	types   map[uint64]typeName
 	methods map[uint64]*Method
+	left    int // reads of its structures that are allowed still
+}
+
+// maxReads bounds what is read of the runtime's structures in all: a name takes some
+// dozens, and one forged list or map could take thousands for each frame.
+const maxReads = 1 << 24
+
+func exhausted() *dump.Error {
+	return dump.Errorf(dump.Limit, "runtime", "its structures were read %d times, more than a sound process needs: the rest is unknown", maxReads)
+}
+
+// Exhausted returns an error when so much was read of the runtime's structures that
+// what is asked from then on is unknown.
+func (r *Runtime) Exhausted() error {
+	if r == nil || r.left > 0 {
+		return nil
+	}
+	return exhausted()
 }
 
 // Heap is a range of code that the process registered with the system as the
@@ -50,7 +68,7 @@ type Options struct {
 func Open(opt Options) (*Runtime, error) {
 	r := &Runtime{
 		Host: opt.Host.Name, mem: opt.Memory, heaps: opt.Heaps, images: opt.Images,
-		modules: map[uint64]*Module{}, types: map[uint64]typeName{}, methods: map[uint64]*Method{},
+		modules: map[uint64]*Module{}, types: map[uint64]typeName{}, methods: map[uint64]*Method{}, left: maxReads,
 	}
 	err := r.readContracts(&opt)
 	if r.l == nil {
@@ -138,7 +156,7 @@ func (r *Runtime) complete(arch dump.Arch) {
 	}
 }
 
-func (r *Runtime) access() *access { return &access{mem: r.memory(), l: r.l} }
+func (r *Runtime) access() *access { return &access{mem: r.memory(), l: r.l, left: &r.left} }
 
 // memory is the process's memory. What threads and exceptions say is nothing that a
 // stack needs: a watcher of the memory is not told of it.

@@ -15,10 +15,27 @@ type typeName struct {
 // String is the name with its arguments.
 func (t typeName) String() string { return t.name + brackets(t.args) }
 
+// argument is the name as it stands in another type's arguments. Forged types that are
+// each other's arguments would make each level of names sixteen times as long.
+func (t typeName) argument() string {
+	size := len(t.name)
+	for _, a := range t.args {
+		size += len(a) + 1
+	}
+	switch {
+	case t.name == "" || len(t.name) > maxTypeText:
+		return unknownType
+	case size > maxTypeText:
+		return t.name + "[...]"
+	}
+	return t.String()
+}
+
 const (
-	maxTypeDepth = 6  // arguments of arguments
-	maxTypeArgs  = 16 // named; more are left out
-	maxTypes     = 1 << 16
+	maxTypeDepth = 6    // arguments of arguments
+	maxTypeArgs  = 16   // named; more are left out
+	maxTypeText  = 1024 // bytes of an argument; of a longer one the arguments are left out
+	maxTypes     = 1 << 14
 
 	mtCategory      = 0x000f0000 // MethodTable.MTFlags
 	mtArrayMask     = 0x000c0000
@@ -134,10 +151,7 @@ func (r *Runtime) handleName(a *access, h uint64, depth int) string {
 		return unknownType
 	}
 	if h&typeDescFlag == 0 {
-		if t := r.typeName(h, depth); t.name != "" {
-			return t.String()
-		}
-		return unknownType
+		return r.typeName(h, depth).argument()
 	}
 	h &^= typeDescFlag
 	d := r.access() // a type that is not understood does not spoil the rest

@@ -221,6 +221,9 @@ func (a *analysis) managedFacts() {
 	if err != nil {
 		a.inc.Runtime.Note = dump.AsError(err).Detail()
 	}
+	if err := r.Exhausted(); err != nil {
+		a.inc.Runtime.Note = dump.AsError(err).Detail()
+	}
 	byID := map[uint32]*managed.Thread{}
 	for i := range all {
 		if t := &all[i]; t.OSID != 0 && byID[t.OSID] == nil {
