@@ -286,6 +286,44 @@ func TestNestingCycle(t *testing.T) {
 	}
 }
 
+// Types in each other that share the bytes of a long name have no name together.
+func TestLongNesting(t *testing.T) {
+	const deep = 40
+	heap, at := names(strings.Repeat("A", maxName/deep+1))
+	name := at[strings.Repeat("A", maxName/deep+1)]
+	w := &written{strings: heap, rows: map[int]uint32{1: deep}}
+	for i := range uint32(deep) {
+		scope := (i+2)<<2 | 3 // the next row
+		if i == deep-1 {
+			scope = 0
+		}
+		w.data = append(w.data, le(2, scope, name, 0)...)
+	}
+	m := w.open(t)
+	if got, err := m.Type(0x01000001); code(err) != dump.Limit || got.Name != "" {
+		t.Errorf("%d bytes, %v", len(got.Name), err)
+	}
+	if got, err := m.Type(0x01000002); len(got.Name) != (deep-1)*(maxName/deep+2)-1 || err != nil {
+		t.Errorf("%d bytes, %v", len(got.Name), err)
+	}
+}
+
+// Rows of tables that are not sorted are looked through so often and no more.
+func TestScanned(t *testing.T) {
+	heap, at := names("A", "B")
+	typ := func(name string) []byte { return append(le(4, 2), le(2, at[name], 0, 0, 1, 1)...) } // nested public
+	w := &written{strings: heap, rows: map[int]uint32{2: 2, 0x29: 1}}
+	w.data = bytes.Join([][]byte{typ("A"), typ("B"), le(2, 1, 2)}, nil) // A in B, and B in nothing
+	m := w.open(t)
+	if got, err := m.Type(0x02000001); got.Name != "B+A" || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	m.scanned.Store(maxScanned)
+	if got, err := m.Type(0x02000001); got.Name != "" || code(err) != dump.Limit {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // signed returns how a signature is shown, with its error.
 func signed(t *testing.T, sig []byte) (Method, error) {
 	w := twoTypes()

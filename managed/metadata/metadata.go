@@ -21,8 +21,9 @@ const (
 
 // Metadata is the metadata of one module. It is safe for concurrent use.
 type Metadata struct {
-	in    *chunk.Reader
-	tries atomic.Int32 // rows that were tried beside missing ones
+	in      *chunk.Reader
+	tries   atomic.Int32 // rows that were tried beside missing ones
+	scanned atomic.Int64 // rows that were looked through where tables are not sorted
 
 	version string
 	tables  [numTables]tableInfo

@@ -14,6 +14,7 @@ const (
 	maxScan     = 1 << 16  // rows looked through where a table is not sorted
 	maxBesides  = 1 << 11  // rows tried on each side of one that is missing: 16 KiB or more
 	maxTries    = 1 << 17  // such rows in all, so that metadata full of holes costs little
+	maxScanned  = 1 << 24  // rows looked through in all where tables are not sorted
 )
 
 // tableInfo is where a table lies and how its rows are laid out.
@@ -219,6 +220,9 @@ func (m *Metadata) find(t table, col int, v uint32) (uint32, error) {
 
 func (m *Metadata) scan(t table, col int, v uint32) (uint32, error) {
 	n := m.tables[t].rows
+	if m.scanned.Add(int64(min(n, maxScan))) > maxScanned {
+		return 0, dump.Errorf(dump.Limit, schema[t].name, "is not sorted: more than %d rows of such tables would be looked through in all", maxScanned)
+	}
 	for rid := uint32(1); rid <= min(n, maxScan); rid++ {
 		if got, err := m.cell(t, rid, col); err != nil || got == v {
 			return rid, err

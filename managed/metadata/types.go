@@ -66,8 +66,11 @@ func (m *Metadata) typeDef(rid uint32) (namespace, name string, err error) {
 			return "", "", err
 		}
 		if outer == 0 {
-			namespace, err = m.text(r[2])
-			return namespace, nested(names), err
+			if namespace, err = m.text(r[2]); err != nil {
+				return "", "", err
+			}
+			name, err = nested("TypeDef", names)
+			return namespace, name, err
 		}
 		rid = outer
 	}
@@ -112,8 +115,11 @@ func (m *Metadata) typeRef(rid uint32) (namespace, name, assembly string, err er
 		if namespace, err = m.text(r[2]); err != nil {
 			return "", "", "", err
 		}
+		if name, err = nested("TypeRef", names); err != nil {
+			return "", "", "", err
+		}
 		assembly, err = m.scopeName(scope, outer)
-		return namespace, nested(names), assembly, err
+		return namespace, name, assembly, err
 	}
 	return "", "", "", dump.Errorf(dump.Cycle, "TypeRef", "types are nested more than %d deep, or in themselves", maxNesting)
 }
@@ -138,10 +144,18 @@ func (m *Metadata) scopeName(scope table, rid uint32) (string, error) {
 	return m.text(off)
 }
 
-// nested joins names that were collected from the inside out.
-func nested(names []string) string {
+// nested joins names that were collected from the inside out. All together may be as
+// long as one: rows may share the bytes of a name.
+func nested(table string, names []string) (string, error) {
 	if len(names) == 1 {
-		return names[0]
+		return names[0], nil
+	}
+	size := len(names) - 1
+	for _, name := range names {
+		size += len(name)
+	}
+	if size > maxName {
+		return "", dump.Errorf(dump.Limit, table, "the names of types in each other have %d bytes", size)
 	}
 	var b strings.Builder
 	for i := len(names) - 1; i >= 0; i-- {
@@ -150,7 +164,7 @@ func nested(names []string) string {
 			b.WriteByte('+')
 		}
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // typeSpec returns the name of a constructed type: of an instantiated generic type

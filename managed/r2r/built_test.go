@@ -155,6 +155,26 @@ func TestComposite(t *testing.T) {
 	}
 }
 
+// Components may claim the same bytes: all together have no more methods than one may.
+func TestCompositeLimit(t *testing.T) {
+	w := newImage()
+	methods := sparse(4, map[uint32][]byte{0: plain(0)}, maxMethods/2+1)
+	list := w.put(methods)
+	part := func() uint32 {
+		return w.put(coreHeader(0x20, [][3]uint32{{secMethodEntries, list, uint32(len(methods))}}))
+	}
+	w.section(secFunctions, functions(1))
+	w.section(secComponents, le(4, 0, 0, part(), 20, 0, 0, part(), 20))
+	r, err := w.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := r.Entries()
+	if len(entries) != 1 || entries[0].Component != 1 || dump.AsError(err).Code != dump.BadRecord {
+		t.Errorf("%+v, %v", entries, err)
+	}
+}
+
 // An assembly whose code is in a composite image names that.
 func TestOwner(t *testing.T) {
 	w := newImage()

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxMethods   = 1 << 19 // elements of an array of entry points; the largest known have 70,000
+	maxMethods   = 1 << 19 // elements of all arrays of entry points; the largest known have 70,000
 	maxInstances = 1 << 19
 	maxFailed    = 1 << 14 // entries that could not be read, after which a table is given up
 )
@@ -42,7 +42,8 @@ type index struct {
 	functions table
 	size      uint32 // bytes of a RUNTIME_FUNCTION
 	count     uint32
-	complete  bool // all entries could be read: code between two entries is the first's
+	claimed   uint32 // elements of the arrays of entry points so far
+	complete  bool   // all entries could be read: code between two entries is the first's
 	err       error
 }
 
@@ -168,9 +169,10 @@ func (r *Image) readMethods(s sections, component uint16) error {
 	if err != nil {
 		return err
 	}
-	if a.count > maxMethods {
-		return bad(t, 0, "claims %d methods", a.count)
+	if a.count > maxMethods-r.index.claimed { // components may claim the same bytes
+		return bad(t, 0, "claims %d methods, with %d before them", a.count, r.index.claimed)
 	}
+	r.index.claimed += a.count
 	failed := 0
 	for i := range a.count {
 		off, ok, err := a.find(i)
