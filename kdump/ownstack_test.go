@@ -78,3 +78,15 @@ func TestOwnStackByPlace(t *testing.T) {
 }
 
 func binaryU64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
+// TestOwnStackByPlaceLimit: the comparison of blocks takes from the budget of all walks.
+func TestOwnStackByPlaceLimit(t *testing.T) {
+	f := openBytes(t, machine.Build(machine.Windows24H2).Dump(machine.BitmapFull))
+	if s := f.CPUs()[3].Switched; s == nil {
+		t.Fatal("no stack found")
+	}
+	f.full.steps.Store(mostSteps)
+	if s := f.CPUs()[3].Switched; s != nil || !f.full.spent.Load() {
+		t.Errorf("%+v, said: %v", s, f.full.spent.Load())
+	}
+}

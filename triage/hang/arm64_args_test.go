@@ -86,6 +86,8 @@ func TestArgumentsARM64(t *testing.T) {
 		{"stp x29, x30, [sp, #-0x20]!; ldr x1, [sp, #0x30]", "fd7bbea9 e11b40f9 10000094", 1, 0x77, true},
 		{"mov x0, x19; mrs x0, tpidr_el0", "e00313aa 40d03bd5 10000094", 0, 0x0, false},
 		{"mov x0, x19; pacibsp", "e00313aa 7f2303d5 10000094", 0, 0x1111, true},
+		{"mov x17, x19; mov x0, x17", "f10313aa e00311aa 10000094", 0, 0x1111, true},
+		{"mov x17, x19; pacia1716; mov x0, x17", "f10313aa 1f2103d5 e00311aa 10000094", 0, 0x0, false},
 		{"mov x0, x19; svc #0", "e00313aa 010000d4 10000094", 0, 0x0, false},
 		{"mov x0, x19; umov w0, v1.s[0]", "e00313aa 203c040e 10000094", 0, 0x0, false},
 		{"ldrb w0, [sp, #0x30]", "e0c34039 10000094", 0, 0x0, false},

@@ -119,8 +119,8 @@ func (in *armInst) branch(w uint32, va uint64) {
 		in.target = va + signedField(bits(w, 23, 5), 19)<<2
 	case bits(w, 30, 25) == 0b011011: // TBZ, TBNZ
 		in.target = va + signedField(bits(w, 18, 5), 14)<<2
-	case bits(w, 31, 22) == 0b1101010100: // system: reads set Rt, hints may sign lr
-		in.writes = 1 << 30
+	case bits(w, 31, 22) == 0b1101010100: // system: reads set Rt, hints may sign lr or x17
+		in.writes = 1<<30 | 1<<17
 		if bits(w, 21, 21) == 1 {
 			in.writes |= mask(bits(w, 4, 0))
 		}
