@@ -129,11 +129,7 @@ func (t *text) explanation(inc *triage.Incident, e *triage.Explanation) {
 	} else {
 		t.line(sgrBold, "Thread %s, frame %02x (%s half): %s", t.idOf(th), e.Number, e.Half, callSite(e.Frame, t.arch))
 		t.line("", "Place:   pc %s, sp %s", t.addr(e.Frame.IP), t.addr(e.Frame.SP))
-		proof := e.Frame.Proof.String()
-		if proof != "" {
-			proof = ", behind a scan: " + proof
-		}
-		t.line("", "Rule:    %s (trust: %s%s)", e.Frame.Method, e.Frame.Trust, proof)
+		t.line("", "Rule:    %s (trust: %s%s)", e.Frame.Method, e.Frame.Trust, proofWords(e.Frame))
 		if e.Frame.Detail != "" {
 			t.line("", "         %s", clean(e.Frame.Detail))
 		}
@@ -227,4 +223,16 @@ func (t *text) undone(n *unwind.Note) string {
 		return fmt.Sprintf("%s at [%s]", n.Op, t.addr(n.Addr))
 	}
 	return fmt.Sprintf("%s %s: %s", n.Op, reg, t.read(n))
+}
+
+// proofWords say whether anything proves a frame that has a scan on the way to it; a
+// scan that nothing proves goes without saying.
+func proofWords(f *triage.Frame) string {
+	switch {
+	case f.Proof == triage.ProofNotNeeded, f.Trust == unwind.TrustScan && f.Proof == triage.Unproven:
+		return ""
+	case f.Trust == unwind.TrustScan:
+		return ", " + f.Proof.String()
+	}
+	return ", behind a scan: " + f.Proof.String()
 }
