@@ -81,6 +81,9 @@ func Open(opt Options) (*Runtime, error) {
 // HasHeaps reports whether the system knows of code heaps of the runtime.
 func (r *Runtime) HasHeaps() bool { return len(r.heaps) > 0 }
 
+// HasCode reports whether something tells where the runtime's code is.
+func (r *Runtime) HasCode() bool { return r != nil && (r.codeMap != 0 || r.HasHeaps()) }
+
 // IsHost reports whether a module by its name is a .NET runtime.
 func IsHost(name string) bool {
 	switch strings.ToLower(name) {

@@ -43,8 +43,9 @@ type List struct {
 
 	Modules  []*triage.Module // modules, and drivers: those with Kernel set
 	Unloaded []dump.Module
-	Threads  []triage.Thread // printed without frames
-	Handles  []dump.Handle   // nil when the dump does not say
+	Threads  []triage.Thread        // printed without frames
+	Runtime  *triage.ManagedRuntime // of Threads
+	Handles  []dump.Handle          // nil when the dump does not say
 	Regions  []dump.Region
 	Ranges   []dump.Range
 	// Processes of ListProcesses; Bytes of ListMemory, instead of regions.
@@ -143,7 +144,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 			d.Modules[i].TimestampKind = string(kinds[i])
 		}
 	case ListThreads:
-		d.ThreadCount = ptr(len(l.Threads))
+		d.ThreadCount, d.ManagedRuntime = ptr(len(l.Threads)), runtimeJSON(l.Runtime)
 		special["threads"] = func(s *stream) { s.threadHeads(l.Threads, h) }
 	case ListHandles:
 		if l.Handles != nil { // none is a fact, no handle data is not

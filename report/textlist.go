@@ -170,7 +170,7 @@ func (t *text) drivers(l *List) {
 }
 
 func (t *text) threadTable(threads []triage.Thread) {
-	t.table([]string{"#", "id", "teb", "ethread", "state", "start", "kernel time", "user time", "name"}, func(add func(...string)) {
+	t.table([]string{"#", "id", "teb", "ethread", "state", "start", "kernel time", "user time", "name", ".NET exception"}, func(add func(...string)) {
 		for i := range threads {
 			th := &threads[i]
 			ethread, state := "", ""
@@ -187,7 +187,11 @@ func (t *text) threadTable(threads []triage.Thread) {
 			if j := timesJSON(th.Times); j != nil {
 				kernel, user = seconds(j.KernelSeconds), seconds(j.UserSeconds)
 			}
-			add(strconv.Itoa(i), t.idOf(th), t.known(th.TEB), ethread, state, t.known(th.StartAddress), kernel, user, clean(th.Name))
+			exception := ""
+			if th.Managed != nil && th.Managed.Exception != nil {
+				exception = exceptionText(th.Managed.Exception)
+			}
+			add(strconv.Itoa(i), t.idOf(th), t.known(th.TEB), ethread, state, t.known(th.StartAddress), kernel, user, clean(th.Name), exception)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (s *space) DynamicTable(va uint64) (t unwind.Table, base uint64, method unw
 // HasDynamicTables implements unwind.DynamicSpace.
 func (s *space) HasDynamicTables() bool {
 	s.dynamic.open()
-	return len(s.dynamic.tables) > 0 || s.runtime(false) != nil
+	return len(s.dynamic.tables) > 0 || s.runtime(false).HasCode()
 }
 
 // find returns the table that covers va, one with an entry for it if there is.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dumptriage/dump"
+	"dumptriage/kdump"
 	"dumptriage/managed"
 	"dumptriage/pdata"
 	"dumptriage/symbols"
@@ -34,7 +35,7 @@ const maxMethodTables = 1 << 14
 // image is not looked for among files.
 func (s *space) runtime(need bool) *managed.Runtime {
 	m := &s.clr
-	if m.runtime != nil || m.all || m.asked && !need {
+	if m.all || m.runtime != nil && m.runtime.Contracts || m.asked && !need {
 		return m.runtime
 	}
 	m.asked, m.all = true, need
@@ -202,27 +203,42 @@ func (d *dynamicTables) runtimeHeaps() []managed.Heap {
 
 // managedFacts adds the managed threads to those of the incident.
 func (a *analysis) managedFacts() {
-	if a.uw == nil {
-		return
+	if a.uw != nil {
+		a.inc.Runtime = a.uw.space.managedThreads(a.inc.Threads)
 	}
-	r := a.uw.space.runtime(false)
+}
+
+// AddManaged adds to the threads of a user dump what its .NET runtime says of them,
+// without walking any; nil when no runtime is found. No files are looked for.
+func AddManaged(d *Dump, threads []Thread) *ManagedRuntime {
+	if _, kernel := d.Source.(*kdump.File); kernel {
+		return nil
+	}
+	store := symbols.NewPathStore(nil, symbols.StoreOptions{})
+	defer store.Close()
+	return newSpace(d, store).managedThreads(threads)
+}
+
+// managedThreads adds what the .NET runtime says of threads, and names to those that
+// have none; nil when the process has no runtime.
+func (s *space) managedThreads(threads []Thread) *ManagedRuntime {
+	r := s.runtime(false)
 	if r == nil {
-		return
+		return nil
 	}
-	var source managed.Source
+	out := &ManagedRuntime{Host: r.Host, Note: s.clr.note}
 	switch {
 	case r.Contracts:
-		source = managed.SourceContracts
+		out.Source = managed.SourceContracts
 	case r.HasHeaps():
-		source = managed.SourceLayout
+		out.Source = managed.SourceLayout
 	}
-	a.inc.Runtime = &ManagedRuntime{Host: r.Host, Source: source, Note: a.uw.space.clr.note}
 	all, err := r.Threads()
 	if err != nil {
-		a.inc.Runtime.Note = dump.AsError(err).Detail()
+		out.Note = dump.AsError(err).Detail()
 	}
 	if err := r.Exhausted(); err != nil {
-		a.inc.Runtime.Note = dump.AsError(err).Detail()
+		out.Note = dump.AsError(err).Detail()
 	}
 	byID := map[uint32]*managed.Thread{}
 	for i := range all {
@@ -230,12 +246,13 @@ func (a *analysis) managedFacts() {
 			byID[t.OSID] = t
 		}
 	}
-	for i := range a.inc.Threads {
-		t := &a.inc.Threads[i]
+	for i := range threads {
+		t := &threads[i]
 		if t.Managed = byID[t.ID]; t.Managed != nil && t.Name == "" {
 			t.Name = t.Managed.Name
 		}
 	}
+	return out
 }
 
 // mayBeManaged reports whether a module has a CLR header, as far as its image is

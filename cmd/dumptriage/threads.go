@@ -14,7 +14,7 @@ func threadsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "threads",
 		Usage: "list the threads without walking them",
-		Description: "Ids, TEBs, states, start addresses, times and names. Times are seconds of processor time.\n" +
+		Description: "Ids, TEBs, states, start addresses, times and names, and the exceptions of .NET threads. Times are seconds of processor time.\n" +
 			"Of a full kernel dump the threads of all processes, or of the one that --process names.",
 		ArgsUsage: "DUMP",
 		Flags:     systemFlags(processFlag),
@@ -29,6 +29,7 @@ func threadsCommand() *cli.Command {
 				}
 				l.Threads = append(l.Threads, triage.Thread{Thread: t, KernelInfo: t.Kernel})
 			}
+			l.Runtime = triage.AddManaged(d, l.Threads)
 			return nil
 		}),
 	}
