@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/internal/input"
+	"dumptriage/kdump"
 	"dumptriage/triage"
 )
 
@@ -58,4 +60,29 @@ func threads(ids ...uint32) []triage.Thread {
 		out[i].ID = id
 	}
 	return out
+}
+
+// TestManyFolders: of however many folders the dump has, nothing is kept: a system has a
+// hundred modules in each of some hundred processes. Backslashes stand for characters.
+func TestManyFolders(t *testing.T) {
+	const many, chars = 1<<16 + 2, 4
+	b := bytes.Repeat([]byte("s\x00"), many*chars)
+	in, err := input.New(bytes.NewReader(b), int64(len(b)), "MEMORY.DMP", input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kernelFile{in: &triage.Dump{File: in}, structure: map[int64]*pageUse{}, blanks: map[int64]*pageUse{}, slashes: map[int64]*pageUse{}}
+	for i := range many {
+		use, n := kdump.UseFolder, 2*chars
+		if i == many-1 {
+			use, n = kdump.UseFolder8, 3
+		}
+		k.used(use, 0, int64(2*chars*i), n)
+	}
+	k.freeze()
+	got, err := k.bytes(0, len(b))
+	want := append(bytes.Repeat([]byte("\\\x00"), (many-1)*chars), "\\\\\\\x00\x00\x00\x00\x00"...)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%q ... %q, %v", got[:8], got[len(got)-16:], err)
+	}
 }

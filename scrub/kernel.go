@@ -20,14 +20,13 @@ type kernelFile struct {
 	present   map[int64]*pageUse // there as zeros; by page number of the file, as the others
 	runs      []fileRun          // where memory that was read lies, by address when frozen
 	joinAt    int
-	folders   []folder
 	systemMem bool // memory of user mode does not count
 	frozen    bool
 
-	// What is written in the place of what was there, by page number: 0, 1, and the
-	// characters that stand for folders.
-	zeros, ones map[int64]*pageUse
-	fillers     map[int64]byte
+	// What is written in the place of what was there, by page number: 0 and 1, and for
+	// folders 0 and backslashes.
+	zeros, ones     map[int64]*pageUse
+	blanks, slashes map[int64]*pageUse
 }
 
 // fileRun says that n bytes of memory at va lie at off in the file.
@@ -37,21 +36,12 @@ type fileRun struct {
 	n   int64
 }
 
-// folder is a text whose characters are replaced.
-type folder struct {
-	off   int64
-	n     int
-	width int // bytes of a character
-}
-
-const (
-	maxRuns    = 1 << 16 // reads that are noted before those that adjoin are joined
-	maxFolders = 1 << 16
-)
+const maxRuns = 1 << 16 // reads that are noted before those that adjoin are joined
 
 // watchKernel opens the dump once more, so that what is used of it is noted.
 func watchKernel(in *triage.Dump, names bool) (*kernelFile, *triage.Dump, error) {
-	k := &kernelFile{in: in, structure: map[int64]*pageUse{}, memory: map[int64]*pageUse{}, present: map[int64]*pageUse{}}
+	k := &kernelFile{in: in, structure: map[int64]*pageUse{}, memory: map[int64]*pageUse{}, present: map[int64]*pageUse{},
+		blanks: map[int64]*pageUse{}, slashes: map[int64]*pageUse{}}
 	d, err := in.Watched(k.used, names)
 	if err != nil {
 		return nil, nil, err
@@ -66,14 +56,15 @@ func (k *kernelFile) used(use kdump.Use, va uint64, off int64, n int) {
 	}
 	switch use {
 	case kdump.UseFolder, kdump.UseFolder8:
-		width := 2
+		width := 2 // bytes of a character
 		if use == kdump.UseFolder8 {
 			width = 1
 		}
-		if len(k.folders) < maxFolders {
-			k.folders = append(k.folders, folder{off, n, width})
-		}
 		mark(k.structure, off, n)
+		mark(k.blanks, off, n)
+		for i := 0; i < n; i += width {
+			mark(k.slashes, off+int64(i), 1)
+		}
 	case kdump.UsePresence:
 		mark(k.present, off, n)
 	case kdump.UseMemory:
@@ -141,15 +132,13 @@ func (k *kernelFile) joinRuns() {
 func (k *kernelFile) freeze() {
 	k.frozen = true
 	k.joinRuns()
-	k.fillFolders()
-	slices.SortFunc(k.folders, func(a, b folder) int { return cmp.Compare(a.off, b.off) })
 }
 
 // filePage is what is known of a page of the file; parts are nil where nothing is.
-type filePage struct{ structure, memory, present, zeros, ones *pageUse }
+type filePage struct{ structure, memory, present, zeros, ones, blanks, slashes *pageUse }
 
 func (k *kernelFile) page(number int64) filePage {
-	return filePage{k.structure[number], k.memory[number], k.present[number], k.zeros[number], k.ones[number]}
+	return filePage{k.structure[number], k.memory[number], k.present[number], k.zeros[number], k.ones[number], k.blanks[number], k.slashes[number]}
 }
 
 func (u *pageUse) has(i int) bool { return u != nil && u[i/64]>>(i%64)&1 != 0 }
@@ -186,37 +175,17 @@ func (k *kernelFile) bytes(off int64, n int) ([]byte, error) {
 			page = k.page(number)
 		}
 		switch in := int(at % pageSize); {
+		case page.slashes.has(in):
+			out[i] = '\\'
+		case page.blanks.has(in):
+			out[i] = 0
 		case page.ones.has(in):
 			out[i] = 1
 		case !page.used(in) || page.zeros.has(in):
 			out[i] = 0
 		}
 	}
-	const longest = 1 << 16 // of a folder, in bytes
-	first, _ := slices.BinarySearchFunc(k.folders, off-longest, func(f folder, off int64) int { return cmp.Compare(f.off, off) })
-	for _, f := range k.folders[first:] {
-		if f.off >= off+int64(n) {
-			break
-		}
-		for i := max(f.off, off); i < min(f.off+int64(f.n), off+int64(n)); i++ {
-			out[i-off] = k.fillers[i]
-		}
-	}
 	return out, nil
-}
-
-// fillFolders puts separators in the place of folders.
-func (k *kernelFile) fillFolders() {
-	k.fillers = map[int64]byte{}
-	for _, f := range k.folders {
-		for i := range f.n {
-			v := byte('\\')
-			if i%f.width != 0 {
-				v = 0
-			}
-			k.fillers[f.off+int64(i)] = v
-		}
-	}
 }
 
 // reduceStacks decides on the words of stacks that were looked at as memory, and are no
