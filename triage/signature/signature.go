@@ -223,17 +223,31 @@ const (
 	cutMark   = "..."
 )
 
-// join writes a text of at most MaxText bytes: whole parts as far as they fit,
-// and at least something of the first.
+// join writes a text of at most MaxText bytes. Of more it leaves out parts in the middle: the
+// first say how the fault showed, the last is the frame of the program.
 func join(class string, parts []string) string {
+	whole := strings.Join(append([]string{class}, parts...), separator)
+	if len(whole) <= MaxText || len(parts) == 0 {
+		return whole
+	}
+	end := separator + cutMark + separator + parts[len(parts)-1]
+	if len(parts) == 1 || len(class)+len(end) > MaxText {
+		return fill(class, parts, MaxText)
+	}
+	return fill(class, parts, MaxText-len(end)) + end
+}
+
+// fill writes whole parts as far as they fit in n bytes. Where not even the first does, it
+// writes the begin of that one, unless something is to follow.
+func fill(class string, parts []string, n int) string {
 	text := class
 	for i, p := range parts {
-		if len(text)+len(separator)+len(p) <= MaxText {
+		if len(text)+len(separator)+len(p) <= n {
 			text += separator + p
 			continue
 		}
-		if i == 0 {
-			text = cut(text+separator+p, MaxText)
+		if i == 0 && n == MaxText {
+			text = cut(text+separator+p, n)
 		}
 		break
 	}

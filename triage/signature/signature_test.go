@@ -289,3 +289,30 @@ func TestNothing(t *testing.T) {
 		t.Errorf("an exception without a thread: %+v", s)
 	}
 }
+
+// Of a text that is too long the middle is left out: the program's frame, the last, tells
+// faults behind one long way through a framework apart.
+func TestLongTextsKeepTheirEnds(t *testing.T) {
+	var parts []string
+	for i := range 8 {
+		parts = append(parts, "framework!"+strings.Repeat("x", 40)+string(rune('a'+i)))
+	}
+	a, b := join("HANG", append(parts, "app!First")), join("HANG", append(parts, "app!Second"))
+	if want := "HANG | " + strings.Join(parts[:4], " | ") + " | ... | app!First"; a != want || len(a) > MaxText {
+		t.Errorf("got  %s\nwant %s", a, want)
+	}
+	if !strings.HasSuffix(b, " | ... | app!Second") {
+		t.Error(b)
+	}
+	long := strings.Repeat("y", 300)
+	if got := join("HANG", []string{"app!f", long}); got != "HANG | app!f" {
+		t.Errorf("the last does not fit: %s", got)
+	}
+	if got := join("HANG", []string{long, "app!f"}); got != "HANG | ... | app!f" {
+		t.Errorf("the first does not fit: %s", got)
+	}
+	exact := strings.Repeat("z", MaxText-len("HANG | a | "))
+	if got := join("HANG", []string{"a", exact}); len(got) != MaxText || strings.Contains(got, cutMark) {
+		t.Errorf("what just fits: %d bytes", len(got))
+	}
+}
