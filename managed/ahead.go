@@ -26,6 +26,25 @@ func OpenAhead(im *pdata.Image, base uint64, name string) (*Ahead, error) {
 	return &Ahead{tables: tables, base: base, name: name, md: map[int]*metadata.Metadata{}, mvid: map[int]string{}}, nil
 }
 
+// AheadBudget bounds what the tables of all ReadyToRun images of a process take. A forged
+// dump may have thousands of images over the same bytes.
+type AheadBudget struct{ used int }
+
+// maxAhead is several times what all images of a .NET 10 program have together.
+const maxAhead = 1 << 22
+
+// Open is OpenAhead within the budget, which is used up by images that were opened.
+func (b *AheadBudget) Open(im *pdata.Image, base uint64, name string) (*Ahead, error) {
+	if b.used > maxAhead {
+		return nil, dump.Errorf(dump.Limit, "ReadyToRun images", "have more than %d entry points in sum: %s and others are not looked into", maxAhead, name)
+	}
+	a, err := OpenAhead(im, base, name)
+	if err == nil {
+		b.used += a.tables.Weight()
+	}
+	return a, err
+}
+
 // Method names the method whose code is at an address, nil when the tables do not tell.
 func (a *Ahead) Method(va uint64) *Method {
 	if a == nil || va < a.base || va-a.base > 0xffffffff {

@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"bytes"
 	"encoding/binary"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf16"
 
 	"dumptriage/dump"
+	"dumptriage/pdata"
 )
 
 // memory is what a process of the tests has: pieces by address.
@@ -437,4 +439,31 @@ func TestExhausted(t *testing.T) {
 	if all, err := r.Threads(); len(all) != 0 || dump.AsError(err).Code != dump.Limit || r.Exhausted() == nil {
 		t.Errorf("%+v, %v, %v", all, err, r.Exhausted())
 	}
+}
+
+// TestAheadBudget: when the images that were opened have too many methods, no further one
+// is opened.
+func TestAheadBudget(t *testing.T) {
+	b := AheadBudget{maxAhead}
+	if _, err := b.Open(openNames(t), 0, "names.dll"); dump.AsError(err).Code != dump.UnsupportedFormat {
+		t.Errorf("within the budget: %v", err)
+	}
+	b.used++
+	if _, err := b.Open(openNames(t), 0, "names.dll"); dump.AsError(err).Code != dump.Limit {
+		t.Errorf("beyond it: %v", err)
+	}
+}
+
+// openNames opens an assembly that has nothing but IL.
+func openNames(t *testing.T) *pdata.Image {
+	t.Helper()
+	b, err := os.ReadFile("metadata/testdata/names.dll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := pdata.OpenFile(bytes.NewReader(b), int64(len(b)), "names.dll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return im
 }

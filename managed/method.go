@@ -263,7 +263,7 @@ func (r *Runtime) aheadOfTime(c Code, ip uint64) (*Method, error) {
 	m.Module, m.MVID = mod.Name, mod.MVID
 	if err == nil && mod.Base == c.Base {
 		var tables *Ahead
-		if tables, err = mod.aheadOfTime(); err == nil {
+		if tables, err = mod.aheadOfTime(&r.ahead); err == nil {
 			if named := tables.Method(ip); named != nil {
 				return named, nil
 			}

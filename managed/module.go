@@ -139,14 +139,14 @@ func (r *Runtime) text(a *access, va uint64, field string) string {
 	return cursor.UTF16(b[:n&^1])
 }
 
-// ahead returns the tables of the code that was compiled ahead of time.
-func (m *Module) aheadOfTime() (*Ahead, error) {
+// aheadOfTime returns the tables of the code that was compiled ahead of time.
+func (m *Module) aheadOfTime(budget *AheadBudget) (*Ahead, error) {
 	if m.asked || m.im == nil {
 		return m.ahead, nil
 	}
 	m.asked = true
 	var err error
-	m.ahead, err = OpenAhead(m.im, m.Base, m.Name)
+	m.ahead, err = budget.Open(m.im, m.Base, m.Name)
 	return m.ahead, err
 }
 

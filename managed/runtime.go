@@ -23,6 +23,7 @@ type Runtime struct {
 	images  func(base uint64) *Image
 	types   map[uint64]typeName
 	methods map[uint64]*Method
+	ahead   AheadBudget
 	left    int // reads of its structures that are allowed still
 }
 

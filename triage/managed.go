@@ -26,6 +26,7 @@ type managedSpace struct {
 	note       string
 	methods    map[uint64]*dynamicTable // unwind tables by the method's start; nil values: no code
 	ahead      map[*Module]*managed.Ahead
+	budget     managed.AheadBudget // of ahead
 }
 
 // maxMethodTables is how many methods' tables are remembered.
@@ -178,7 +179,10 @@ func (s *space) aheadOfTime(m *Module, va uint64) *managed.Method {
 	tables, done := s.clr.ahead[m]
 	if !done {
 		if im := s.imageOf(m); im != nil {
-			tables, _ = managed.OpenAhead(im, m.Base, m.Name()) // it is no .NET image, or one without such code
+			var err error // mostly that it is no .NET image, or one without such code
+			if tables, err = s.clr.budget.Open(im, m.Base, m.Name()); err != nil && dump.AsError(err).Code == dump.Limit {
+				s.clr.note = dump.AsError(err).Detail()
+			}
 		}
 		if s.clr.ahead == nil {
 			s.clr.ahead = map[*Module]*managed.Ahead{}

@@ -56,6 +56,9 @@ func TestLookup(t *testing.T) {
 	if major, minor := r.Version(); major != 16 || minor != 3 || r.String() != "ReadyToRun 16.3" || r.Compiler() != "a compiler" {
 		t.Error(r, r.Compiler())
 	}
+	if n := r.Weight(); n != 48+6 { // elements of the array, entries of both tables
+		t.Errorf("weight %d", n)
+	}
 	if name, ok := r.Owner(); ok {
 		t.Errorf("owner %q", name)
 	}

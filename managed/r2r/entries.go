@@ -128,6 +128,13 @@ func (r *Image) Entries() ([]Entry, error) {
 	return out, r.index.err
 }
 
+// Weight is how much the index of the image's methods takes: the elements that its arrays
+// claim and the entries that were read.
+func (r *Image) Weight() int {
+	r.indexOnce.Do(r.makeIndex)
+	return int(r.index.claimed) + len(r.index.entries)
+}
+
 // makeIndex reads all tables of entry points.
 func (r *Image) makeIndex() {
 	x := &r.index
