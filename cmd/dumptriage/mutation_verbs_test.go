@@ -80,8 +80,8 @@ func (a *attack) verb(t *testing.T, size int, args ...string) (int, []byte) {
 		fail("silence")
 	}
 	limit, used := mutationTime, (after.TotalAlloc-before.TotalAlloc)/2
-	if a.large { // wall time: other tests may be running; and what was taken from the system
-		limit, used = 3*mutationTime, (after.Sys-before.Sys)/2
+	if a.large { // wall time of a busy machine, against what took minutes; and what was taken from the system
+		limit, used = 10*mutationTime, (after.Sys-before.Sys)/2
 	}
 	if took > limit {
 		fail("took %v", took)
