@@ -24,8 +24,10 @@ type ScrubJSON struct {
 
 // LoosenedJSON is a thread of whose stack more was kept.
 type LoosenedJSON struct {
-	ThreadID uint32 `json:"thread_id"`
-	Kept     string `json:"kept"`
+	ThreadID  uint32  `json:"thread_id"`
+	PID       uint32  `json:"pid,omitempty" jsonschema_description:"of the thread's process, in kernel dumps"`
+	Processor *uint32 `json:"processor,omitempty" jsonschema_description:"number of the processor whose own stack it was"`
+	Kept      string  `json:"kept"`
 }
 
 // Scrub is a scrubbed dump, to be told of.
@@ -58,7 +60,7 @@ func ScrubText(w io.Writer, s *Scrub, opt Options) error {
 	}
 	t.line("", "Kept:     %s with %s, %s of memory", plural(s.Threads, "thread"), plural(s.Frames, "frame"), byteCount(s.MemoryBytes))
 	for _, l := range s.Loosened {
-		t.line(sgrYellow, "Loosened: of the stack of thread %s %s", t.threadID(l.ThreadID), clean(l.Kept))
+		t.line(sgrYellow, "Loosened: of the stack of %s %s", t.loosened(&l), clean(l.Kept))
 	}
 	for _, d := range s.Differences {
 		t.line(sgrRed, "Differs:  %s", clean(d))
@@ -67,6 +69,17 @@ func ScrubText(w io.Writer, s *Scrub, opt Options) error {
 		t.line("", "Checked:  every frame comes out of the new dump as of the old one")
 	}
 	return t.flush()
+}
+
+// loosened names whose stack it was.
+func (t *text) loosened(l *LoosenedJSON) string {
+	switch {
+	case l.Processor != nil:
+		return fmt.Sprintf("processor %d", *l.Processor)
+	case l.PID != 0:
+		return fmt.Sprintf("thread %x.%x", l.PID, l.ThreadID)
+	}
+	return "thread " + t.threadID(l.ThreadID)
 }
 
 // byteCount is a number of bytes in groups of three digits.

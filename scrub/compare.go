@@ -11,19 +11,25 @@ import (
 // Difference is a frame that does not come out as it was.
 type Difference struct {
 	Thread uint32
-	Half   string // "user", "handler", "wow64", "kernel", "callback 0" ...; "" when it is about no thread
-	Frame  int    // -1 when it is not about one frame
-	What   string
+	// Processor is the number of the processor whose stack it was, nil for a thread's.
+	Processor *uint32
+	Half      string // "user", "handler", "wow64", "kernel", "callback 0" ...; "" when it is about no thread
+	Frame     int    // -1 when it is not about one frame
+	What      string
 }
 
 func (d Difference) String() string {
-	switch {
-	case d.Half == "":
+	if d.Half == "" {
 		return d.What
-	case d.Frame < 0:
-		return fmt.Sprintf("thread %d (%#x), %s half: %s", d.Thread, d.Thread, d.Half, d.What)
 	}
-	return fmt.Sprintf("thread %d (%#x), %s half, frame %d: %s", d.Thread, d.Thread, d.Half, d.Frame, d.What)
+	who := fmt.Sprintf("thread %d (%#x)", d.Thread, d.Thread)
+	if d.Processor != nil {
+		who = fmt.Sprintf("processor %d", *d.Processor)
+	}
+	if d.Frame < 0 {
+		return fmt.Sprintf("%s, %s half: %s", who, d.Half, d.What)
+	}
+	return fmt.Sprintf("%s, %s half, frame %d: %s", who, d.Half, d.Frame, d.What)
 }
 
 // namedHalf is a half, nil when there is none, and what it is called.
@@ -35,7 +41,9 @@ type namedHalf struct {
 // walked is what was walked of a thread, or of a processor that ran none that is known.
 type walked struct {
 	id     uint32
-	key    string // of the same one in another incident
+	pid    uint32  // of the thread's process, 0 when it is not told
+	cpu    *uint32 // the processor, nil when it is a thread's
+	key    string  // of the same one in another incident
 	halves []namedHalf
 	bounds []stackBounds
 }
@@ -48,6 +56,11 @@ type stackBounds struct {
 // bounded reports whether the frames from lo to hi lie in bounds that the dump gives.
 func (w *walked) bounded(lo, hi uint64) bool {
 	return slices.ContainsFunc(w.bounds, func(b stackBounds) bool { return lo >= b.lo && hi <= b.hi })
+}
+
+// differs tells of a difference.
+func (w *walked) differs(half string, frame int, what string) Difference {
+	return Difference{w.id, w.cpu, half, frame, what}
 }
 
 // walksOf lists what was walked.
@@ -67,13 +80,14 @@ func walksOf(inc *triage.Incident) (out []walked) {
 		}
 		w.bounds = append(w.bounds, stackBounds{t.StackLimit, t.StackBase, arch})
 		if k := t.KernelInfo; k != nil {
+			w.pid = k.PID
 			w.bounds = append(w.bounds, stackBounds{k.StackLimit, k.StackBase, inc.System.Arch})
 		}
 		out = append(out, w)
 	}
 	for i := range inc.CPUs {
 		if c := &inc.CPUs[i]; c.Thread < 0 {
-			out = append(out, walked{id: c.ThreadID, key: fmt.Sprintf("processor %d", c.Number), halves: []namedHalf{{"kernel", c.Kernel}, {"user", c.User}}})
+			out = append(out, walked{id: c.ThreadID, cpu: &c.Number, key: fmt.Sprintf("processor %d", c.Number), halves: []namedHalf{{"kernel", c.Kernel}, {"user", c.User}}})
 		}
 	}
 	return out
@@ -86,7 +100,7 @@ func (s *scrubber) compare(inc *triage.Incident, res *Result) (differs []mismatc
 	for i := range s.walks {
 		old := &s.walks[i]
 		if i >= len(now) || now[i].key != old.key {
-			res.Differences = append(res.Differences, Difference{old.id, "user", -1, "the thread is missing"})
+			res.Differences = append(res.Differences, old.differs("user", -1, "the thread is missing"))
 			continue
 		}
 		before := len(res.Differences)
@@ -99,19 +113,19 @@ func (s *scrubber) compare(inc *triage.Incident, res *Result) (differs []mismatc
 				res.Frames += len(h.Frames)
 			}
 			if frame, what := compareHalves(h.Half, other); what != "" {
-				res.Differences = append(res.Differences, Difference{old.id, h.name, frame, what})
+				res.Differences = append(res.Differences, old.differs(h.name, frame, what))
 				if len(res.Differences) == before+1 { // the first of the thread
 					differs = append(differs, mismatch{i, h.Half, frame})
 				}
 			}
 		}
 		if i < len(s.inc.Threads) && i < len(inc.Threads) && s.inc.Threads[i].Stitched != inc.Threads[i].Stitched && len(res.Differences) == before {
-			res.Differences = append(res.Differences, Difference{old.id, "kernel", -1, "the halves are joined in one dump only"})
+			res.Differences = append(res.Differences, old.differs("kernel", -1, "the halves are joined in one dump only"))
 			differs = append(differs, mismatch{i, s.inc.Threads[i].Kernel, -1})
 		}
 	}
 	for i := len(s.walks); i < len(now); i++ {
-		res.Differences = append(res.Differences, Difference{now[i].id, "user", -1, "the thread is in the new dump only"})
+		res.Differences = append(res.Differences, now[i].differs("user", -1, "the thread is in the new dump only"))
 	}
 	return differs
 }

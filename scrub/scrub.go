@@ -67,8 +67,10 @@ type Result struct {
 
 // Loosened is a thread that did not unwind the same by the least.
 type Loosened struct {
-	Thread uint32
-	Level  Level
+	Thread    uint32
+	PID       uint32  // of its process where a kernel dump tells, else 0
+	Processor *uint32 // the processor whose stack it was, nil for a thread's
+	Level     Level
 }
 
 // Level says which words of a stack are kept, of those that were looked at.
@@ -141,6 +143,7 @@ func Dumps(user, kernel *triage.Dump, how string, opt Options) (*Result, error) 
 		return nil, err
 	}
 	defer s.inc.Close()
+	s.pinProcesses()
 	s.judge(watchedKernel)
 	s.walks = walksOf(s.inc)
 	s.levels, s.steps = make([]Level, len(s.walks)), make([][]span, len(s.walks))
@@ -183,6 +186,20 @@ func (s *scrubber) pinPlaces(user, kernel *triage.Dump) {
 	}
 	t.Symbols = slices.Concat(beside, symbols.DirPath(t.Images...), t.Symbols)
 	t.Images, t.NotBeside = nil, true
+}
+
+// pinProcesses makes a choice of processes by name hold for the new dump, which has no
+// names.
+func (s *scrubber) pinProcesses() {
+	t := &s.opt.Triage
+	if t.Process == "" {
+		return
+	}
+	for i := range s.inc.Threads {
+		if k := s.inc.Threads[i].KernelInfo; k != nil && !slices.Contains(t.EPROCESS, k.EPROCESS) {
+			t.EPROCESS = append(t.EPROCESS, k.EPROCESS)
+		}
+	}
 }
 
 // settle writes dumps that keep more and more until the threads come out the same.
@@ -280,7 +297,7 @@ func (s *scrubber) addRecords(thread int) bool {
 func (s *scrubber) tellLoosened(res *Result) {
 	for i, l := range s.levels {
 		if l > Pointers {
-			res.Loosened = append(res.Loosened, Loosened{s.walks[i].id, l})
+			res.Loosened = append(res.Loosened, Loosened{s.walks[i].id, s.walks[i].pid, s.walks[i].cpu, l})
 		}
 	}
 }

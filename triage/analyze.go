@@ -33,6 +33,9 @@ type Options struct {
 	// stopped the system. AllProcesses walks every thread.
 	Process      string
 	AllProcesses bool
+	// EPROCESS, when set, says which processes by their addresses alone, whatever Process
+	// says: for a copy of a dump that has no names.
+	EPROCESS []uint64
 	// Callbacks walks the kernel stacks too that a thread left to be called back
 	// into user mode.
 	Callbacks bool

@@ -150,8 +150,8 @@ func (a *analysis) chooseProcess() {
 		if p := a.kernel.processByID(a.inc.Process.PID); a.inc.Process.HasPID && p != nil {
 			a.chosen = append(a.chosen, p)
 		}
-	case a.opt.Process != "":
-		a.chosen = a.kernel.FindProcesses(a.opt.Process)
+	case a.opt.Process != "" || a.opt.EPROCESS != nil:
+		a.chosen = a.namedProcesses()
 		if len(a.chosen) == 0 {
 			a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "processes", "no process is called %q or has that id or address", a.opt.Process))
 		}
@@ -167,6 +167,21 @@ func (a *analysis) chooseProcess() {
 	}
 }
 
+// namedProcesses returns the processes that the options name.
+func (a *analysis) namedProcesses() []*dump.Process {
+	if a.opt.EPROCESS == nil {
+		return a.kernel.FindProcesses(a.opt.Process)
+	}
+	out := []*dump.Process{}
+	all := a.kernel.Processes()
+	for i := range all {
+		if slices.Contains(a.opt.EPROCESS, all[i].EPROCESS) {
+			out = append(out, &all[i])
+		}
+	}
+	return out
+}
+
 // chosenThreads leaves the threads of the chosen processes, and unless processes
 // were named those that ran on a processor: they are what the system did when it
 // stopped.
@@ -174,7 +189,7 @@ func (a *analysis) chosenThreads(all []dump.Thread) []dump.Thread {
 	if a.kernel.wholeSystem() == nil || a.chosen == nil {
 		return all
 	}
-	running := a.user == nil && a.opt.Process == ""
+	running := a.user == nil && a.opt.Process == "" && a.opt.EPROCESS == nil
 	var out []dump.Thread
 	for _, t := range all {
 		mine := slices.ContainsFunc(a.chosen, func(p *dump.Process) bool { return p.EPROCESS == t.Kernel.EPROCESS })

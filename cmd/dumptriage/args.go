@@ -37,7 +37,10 @@ func permute(app *cli.App, args []string) ([]string, error) {
 	switch {
 	case verb == "":
 		return append(flags, operands...), nil
-	case verb == "help" || verb == "h":
+	case isHelp(verb):
+		if len(operands) > 0 && isHelp(operands[0]) {
+			operands = nil // the library finds no help of help
+		}
 		if len(operands) > 0 && app.Command(operands[0]) == nil {
 			return nil, unknownVerb(app, operands[0])
 		}
@@ -49,6 +52,8 @@ func permute(app *cli.App, args []string) ([]string, error) {
 	out := append([]string{verb}, flags...)
 	return append(append(out, "--"), operands...), nil
 }
+
+func isHelp(word string) bool { return word == "help" || word == "h" }
 
 // flagArity maps every flag name of every verb to whether a value follows it.
 func flagArity(app *cli.App) map[string]bool {

@@ -67,7 +67,7 @@ func flagLine(f cli.Flag) string {
 		return ""
 	}
 	names, usage := flagParts(d)
-	if text := d.GetDefaultText(); f == colorFlag || f == framesFlag || f == jobsFlag {
+	if text := d.GetDefaultText(); f == colorFlag || f == framesFlag || f == jobsFlag || f == lengthFlag {
 		usage += " (default: " + strings.Trim(text, `"`) + ")"
 	}
 	return names + "\t" + usage

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -52,6 +53,9 @@ func runScrub(c *cli.Context) error {
 		return err
 	}
 	if c.NArg() == 2 {
+		if a, b := c.Args().Get(0), c.Args().Get(1); otherHalf(a, b) {
+			return usagef("%s and %s are a pair, which scrub writes into a folder: scrub DUMP KERNELDUMP OUTDIR", a, b)
+		}
 		if err := mayWrite(c.Args().Get(0), c.Args().Get(1), c.Bool(forceFlag.Name)); err != nil {
 			return err
 		}
@@ -65,6 +69,11 @@ func runScrub(c *cli.Context) error {
 		return fail(c, err)
 	}
 	defer in.Close()
+	if topt.Process != "" && (in.user == nil || in.kernel == nil) {
+		if _, err := chosenProcesses(c, cmp.Or(in.kernel, in.user)); err != nil {
+			return fail(c, err)
+		}
+	}
 	out, err := scrubOutputs(c, in)
 	if err != nil {
 		return fail(c, err)
@@ -77,7 +86,7 @@ func runScrub(c *cli.Context) error {
 		return fail(c, err)
 	}
 	if n := len(res.Differences); n > 0 && !c.Bool(acceptFlag.Name) {
-		return fail(c, fmt.Errorf("nothing written: %v; in all %d of %d threads differ (--accept-differences writes it all the same)", res.Differences[0], n, res.Threads))
+		return fail(c, fmt.Errorf("nothing written: %v; differences in all: %d (--accept-differences writes it all the same)", res.Differences[0], n))
 	}
 	if err := writeScrubbed(out, res); err != nil {
 		return fail(c, err)
@@ -218,7 +227,7 @@ func tellScrub(c *cli.Context, in *opened, out outputs, res *scrub.Result, opt r
 		s.KernelOutput, s.KernelSize = out.kernel, int64(len(res.Kernel))
 	}
 	for _, l := range res.Loosened {
-		s.Loosened = append(s.Loosened, report.LoosenedJSON{ThreadID: l.Thread, Kept: l.Level.String()})
+		s.Loosened = append(s.Loosened, report.LoosenedJSON{ThreadID: l.Thread, PID: l.PID, Processor: l.Processor, Kept: l.Level.String()})
 	}
 	for _, x := range res.Differences {
 		s.Differences = append(s.Differences, x.String())
@@ -241,16 +250,36 @@ func mayWrite(in, out string, force bool) error {
 	case err != nil:
 		return err
 	}
-	if given, err := os.Stat(in); err == nil && os.SameFile(given, st) {
+	if sameFile(in, out) {
 		return usagef("%s and %s are the same file", in, out)
 	}
 	switch {
+	case st.IsDir():
+		return usagef("%s is a folder; give the name of the file to write, such as %s", out, filepath.Join(out, filepath.Base(in)))
 	case !st.Mode().IsRegular():
 		return usagef("%s is no regular file", out)
 	case !force:
 		return usagef("%s is there already; --force overwrites it", out)
 	}
 	return nil
+}
+
+// otherHalf reports whether two files that are there are the halves of a pair by their
+// names: a folder was forgotten then.
+func otherHalf(a, b string) bool {
+	beside, ok := triage.Companion(a)
+	if !ok || !sameFile(beside, b) {
+		beside, ok = triage.Companion(b)
+		return ok && sameFile(beside, a)
+	}
+	return true
+}
+
+// sameFile reports whether two paths lead to one file that is there.
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // writeWhole writes a file that is there whole or not at all, and reads it back.
