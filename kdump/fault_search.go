@@ -124,13 +124,13 @@ func (f *File) taskSegment(p *processor) uint64 {
 }
 
 // taskState reads the registers that a task switch left in a task state segment:
-// those of kernel code, with the flags that are always so.
+// those of kernel code, with the flags that are always so; none when they are not.
 func (f *File) taskState(va uint64) (dump.Registers, bool) {
-	regs := dump.Registers{Arch: dump.X86}
 	r := f.recordAt(va, tssSize)
 	if r == nil {
-		return regs, false
+		return dump.Registers{}, false
 	}
+	regs := dump.Registers{Arch: dump.X86}
 	for _, s := range tssSlots {
 		v, _ := r.raw(s.off, s.size)
 		regs.Set(s.reg, v)
@@ -140,5 +140,8 @@ func (f *File) taskState(va uint64) (dump.Registers, bool) {
 	flags, _ := regs.Get(dump.RegEFlags)
 	sp, _ := regs.SP()
 	pc, _ := regs.PC()
-	return regs, pc != 0 && cs == kernelCode && flags&one != 0 && kernelAddress(f.hdr.ptr, sp) && believable(&regs)
+	if pc == 0 || cs != kernelCode || flags&one == 0 || !kernelAddress(f.hdr.ptr, sp) || !believable(&regs) {
+		return dump.Registers{}, false
+	}
+	return regs, true
 }

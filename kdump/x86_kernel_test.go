@@ -130,8 +130,24 @@ func TestDoubleFaultX86(t *testing.T) {
 		if _, _, ok := openBytes(t, m.Triage()).FaultContext(); ok {
 			t.Errorf("%s: taken for registers", name)
 		}
+		if n := tasks(openBytes(t, m.Dump(machine.Full))); n != 0 {
+			t.Errorf("%s: %d threads have registers of a task", name, n)
+		}
 		m.Kernel.Write(tss+edit.off, b)
 	}
+	if n := tasks(openBytes(t, m.Dump(machine.Full))); n != 1 {
+		t.Errorf("%d threads have registers of a task", n)
+	}
+}
+
+// tasks counts the threads that were left for another task.
+func tasks(f *File) (n int) {
+	for _, th := range f.Threads() {
+		if !th.Kernel.Task.Empty() {
+			n++
+		}
+	}
+	return n
 }
 
 // TestProcessorState: where the data block does not say where KPRCB.Context is,
