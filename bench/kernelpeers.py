@@ -20,8 +20,10 @@ PARTS = ["pages", "translated", "processes", "threads", "modules"]
 
 
 # Kinds of pages that a tool does not read, or reads wrongly: not compared.
-PROTOTYPES = {"prototype, valid", "prototype, in transition", "prototype, in a paging file"}
-KDMP_LACKS = PROTOTYPES | {"in transition", "in transition, swizzled", "in a large page, PAT set"}
+# Neither reads pages that only a section's prototype entries lead to.
+PROTOTYPES = {"prototype, valid", "prototype, in transition", "prototype, in a paging file", "shared memory", "a file's, valid",
+              "a file's, trimmed", "in the third part of a file", "of an image, only its section has it"}
+KDMP_LACKS = PROTOTYPES | {"in transition", "in transition, swizzled", "private, trimmed", "in a large page, PAT set"}
 VOLATILITY_LACKS = PROTOTYPES | {"in transition, swizzled"}
 
 
