@@ -32,6 +32,32 @@ const (
 	maxNested  = 64 // exceptions in handlers of others
 )
 
+// exceptionBudget is how much more is told of exceptions. Threads may share them, and
+// they their parts, so that a small dump would unfold into millions of frames.
+type exceptionBudget struct {
+	exceptions, frames int
+	text               int // bytes of messages
+}
+
+const (
+	maxExceptions    = 1 << 12
+	maxStackFrames   = 1 << 15
+	maxExceptionText = 1 << 22
+)
+
+// spent says what was left out.
+func (b *exceptionBudget) spent() error {
+	switch {
+	case b.exceptions < 0:
+		return dump.Errorf(dump.Limit, "exceptions", "threads have more than %d: the rest is left out", maxExceptions)
+	case b.frames <= 0:
+		return dump.Errorf(dump.Limit, "exceptions", "they carry more than %d frames: the rest is left out", maxStackFrames)
+	case b.text <= 0:
+		return dump.Errorf(dump.Limit, "exceptions", "their messages have more than %d bytes: the rest is left out", maxExceptionText)
+	}
+	return nil
+}
+
 // threadException returns the exception that a thread handles, else the last that it
 // threw.
 func (r *Runtime) threadException(va uint64) (e *Exception, last bool) {
@@ -74,7 +100,7 @@ func (r *Runtime) Exception(object uint64) *Exception {
 	defer r.quietly()()
 	e := r.exception(object)
 	seen := map[uint64]bool{object: true}
-	for at := object; len(e.Inner) < maxInner; {
+	for at := object; len(e.Inner) < maxInner && r.toTell.exceptions >= 0; {
 		a := r.access()
 		if at = a.ptr(at, "Exception", "_innerException"); at == 0 || a.err != nil || seen[at] {
 			break
@@ -88,6 +114,10 @@ func (r *Runtime) Exception(object uint64) *Exception {
 // exception reads one exception object.
 func (r *Runtime) exception(object uint64) *Exception {
 	e := &Exception{Address: object}
+	if r.toTell.exceptions--; r.toTell.exceptions < 0 {
+		e.Note = dump.AsError(r.toTell.spent()).Detail()
+		return e
+	}
 	a := r.access()
 	mt, t := r.objectType(a, object)
 	if a.err != nil {
@@ -96,7 +126,8 @@ func (r *Runtime) exception(object uint64) *Exception {
 	}
 	e.Type, e.Bases = t.String(), r.bases(mt)
 	if text := a.ptr(object, "Exception", "_message"); text != 0 {
-		e.Message, e.Cut = r.string(text, maxMessage)
+		e.Message, e.Cut = r.string(text, min(maxMessage, max(0, r.toTell.text)))
+		r.toTell.text -= len(e.Message)
 	}
 	hr := a.u32(object, "Exception", "_HResult")
 	e.HResult, e.HasHR = hr, a.err == nil

@@ -25,6 +25,7 @@ type Runtime struct {
 	methods map[uint64]*Method
 	ahead   AheadBudget
 	left    int // reads of its structures that are allowed still
+	toTell  exceptionBudget
 }
 
 // maxReads bounds what is read of the runtime's structures in all: a name takes some
@@ -38,10 +39,13 @@ func exhausted() *dump.Error {
 // Exhausted returns an error when so much was read of the runtime's structures that
 // what is asked from then on is unknown.
 func (r *Runtime) Exhausted() error {
-	if r == nil || r.left > 0 {
+	switch {
+	case r == nil:
 		return nil
+	case r.left <= 0:
+		return exhausted()
 	}
-	return exhausted()
+	return r.toTell.spent()
 }
 
 // Heap is a range of code that the process registered with the system as the
@@ -70,6 +74,7 @@ func Open(opt Options) (*Runtime, error) {
 	r := &Runtime{
 		Host: opt.Host.Name, mem: opt.Memory, heaps: opt.Heaps, images: opt.Images,
 		modules: map[uint64]*Module{}, types: map[uint64]typeName{}, methods: map[uint64]*Method{}, left: maxReads,
+		toTell: exceptionBudget{maxExceptions, maxStackFrames, maxExceptionText},
 	}
 	err := r.readContracts(&opt)
 	if r.l == nil {

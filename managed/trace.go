@@ -33,7 +33,7 @@ func (r *Runtime) trace(array uint64) []StackFrame {
 	if a.err != nil || n > uint64(length)/traceElement {
 		return nil
 	}
-	b := make([]byte, traceElement*min(n, maxTraceFrames))
+	b := make([]byte, traceElement*min(n, maxTraceFrames, uint64(max(0, r.toTell.frames))))
 	got, _ := a.mem.ReadAt(b, data+traceHead)
 	var out []StackFrame
 	for c := cursor.New(b[:got], "stack trace", -1); c.Left() >= traceElement; {
@@ -48,6 +48,7 @@ func (r *Runtime) trace(array uint64) []StackFrame {
 			named.Start = code.Start
 		}
 		out = append(out, StackFrame{IP: ip, Method: &named})
+		r.toTell.frames--
 	}
 	return out
 }
