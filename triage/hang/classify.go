@@ -77,11 +77,18 @@ func (a *analysis) waitFrames(h *triage.Half) (out []match, caller int) {
 		hits := a.hits(f)
 		if r := hits.wait; r != nil {
 			out = append(out, match{i, r, a.rules.params[r]})
-		} else if hits.plumbing == nil {
+		} else if hits.plumbing == nil && !a.ofRuntime(f) {
 			return out, i
 		}
 	}
 	return out, -1
+}
+
+// ofRuntime reports whether a frame is in the module that holds the .NET runtime: of a
+// program in a single file that is the program's own image, whose code is the runtime's.
+func (a *analysis) ofRuntime(f *triage.Frame) bool {
+	rt := a.inc.Runtime
+	return rt != nil && rt.Host != "" && f.Managed == nil && f.Module != nil && rules.Module(f.ModuleName()) == rules.Module(rt.Host)
 }
 
 // plain classes a stack that no wait rule matches by its first frame: at a system

@@ -57,3 +57,30 @@ func TestRealDeadlock(t *testing.T) {
 		t.Errorf("main: %s %+v", w.Class, w.Object)
 	}
 }
+
+// The waits of a real .NET program in a single file, whose source says what each thread
+// does: "lock-waiter" enters a monitor that Main holds.
+func TestRealManagedWaits(t *testing.T) {
+	d, err := triage.Open(corpus.Need(t, "managed/net10-readline-x64/app.dmp.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	inc, err := triage.Analyze(d, nil, "", triage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inc.Close()
+	v := Of(inc, builtinRules(t))
+	want := map[string]Class{"lock-waiter": ClassMonitor, "sleeper": ClassSleep, "in-catch": ClassSleep, ".NET TP Gate": ClassIdleWorker}
+	for i := range inc.Threads {
+		name := inc.Threads[i].Name
+		if c, ok := want[name]; ok && v.Waits[i].Class != c {
+			t.Errorf("%s: %s by %s, want %s", name, v.Waits[i].Class, v.Waits[i].Rule, c)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("no thread is called %v", want)
+	}
+}

@@ -77,7 +77,9 @@ func (a *analysis) handlesObject(w *Wait, h *triage.Half, regs []dump.Registers,
 	w.Object = o
 	if count == 1 {
 		w.Object.Kind, w.Object.Value = KindHandle, o.Handles[0].Value
-		w.Class = ClassObject
+		if w.Class == ClassObjects { // a rule that says what for says more
+			w.Class = ClassObject
+		}
 		a.judgeHandle(w)
 	}
 }

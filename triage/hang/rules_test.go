@@ -113,3 +113,16 @@ func TestBadRulesAreErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestRuntimeInTheProgram looks through the frames of a program that holds the .NET runtime
+// itself, and not through those of one that merely has a runtime in another module.
+func TestRuntimeInTheProgram(t *testing.T) {
+	stack := []string{"ntdll!NtWaitForMultipleObjects", "kernelbase!WaitForMultipleObjectsEx", "shop!fn@b7b30", "system.private.corelib!System.Threading.Monitor.Enter", "web!Work"}
+	for host, want := range map[string]Class{"Shop.exe": ClassMonitor, "coreclr.dll": ClassObjects, "": ClassObjects} {
+		inc := incident(thread(4, stack...))
+		inc.Runtime = &triage.ManagedRuntime{Host: host}
+		if w := Of(inc, builtinRules(t)).Waits[0]; w.Class != want {
+			t.Errorf("runtime in %q: %s by %s, want %s", host, w.Class, w.Rule, want)
+		}
+	}
+}
