@@ -36,7 +36,7 @@ const (
 // they their parts, so that a small dump would unfold into millions of frames.
 type exceptionBudget struct {
 	exceptions, frames int
-	text               int // bytes of messages
+	text               int // bytes of messages and of names of types
 }
 
 const (
@@ -53,7 +53,7 @@ func (b *exceptionBudget) spent() error {
 	case b.frames <= 0:
 		return dump.Errorf(dump.Limit, "exceptions", "they carry more than %d frames: the rest is left out", maxStackFrames)
 	case b.text <= 0:
-		return dump.Errorf(dump.Limit, "exceptions", "their messages have more than %d bytes: the rest is left out", maxExceptionText)
+		return dump.Errorf(dump.Limit, "exceptions", "their messages and types have more than %d bytes: the rest is left out", maxExceptionText)
 	}
 	return nil
 }
@@ -124,7 +124,13 @@ func (r *Runtime) exception(object uint64) *Exception {
 		e.Note = dump.AsError(a.err).Detail()
 		return e
 	}
-	e.Type, e.Bases = t.String(), r.bases(mt)
+	e.Type = t.String()
+	if r.toTell.text > 0 { // forged types have long names
+		e.Bases = r.bases(mt)
+	}
+	for _, name := range append(e.Bases, e.Type) {
+		r.toTell.text -= len(name)
+	}
 	if text := a.ptr(object, "Exception", "_message"); text != 0 {
 		e.Message, e.Cut = r.string(text, min(maxMessage, max(0, r.toTell.text)))
 		r.toTell.text -= len(e.Message)

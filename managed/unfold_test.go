@@ -81,3 +81,18 @@ func traceArray(mem memory, b []byte) array {
 	mem[a.va] = append(head, b...)
 	return a
 }
+
+// TestBasesThatUnfold: names of types count too, which forged ones have long.
+func TestBasesThatUnfold(t *testing.T) {
+	mem, r := process(t, 1)
+	threads(mem)
+	put(mem[typesVA], 0x40+16, typesVA+0x80) // of the type of the exception object
+	e := r.exception(objectsVA)
+	if e.Type == "" || len(e.Bases) != 1 || r.toTell.text != maxExceptionText-len(e.Type)-len(e.Bases[0])-len(e.Message) {
+		t.Errorf("%+v, %d bytes left", e, r.toTell.text)
+	}
+	r.toTell.text = 0
+	if e := r.exception(objectsVA); e.Type == "" || len(e.Bases) != 0 || dump.AsError(r.Exhausted()).Code != dump.Limit {
+		t.Errorf("%+v, %v", e, r.Exhausted())
+	}
+}
