@@ -69,6 +69,13 @@ type Watcher interface {
 	Used(va uint64, n int)
 }
 
+// PathWatcher is a Watcher that is told which of the bytes used are the folders of a
+// path in UTF-16, of which only the file's name is wanted.
+type PathWatcher interface {
+	Watcher
+	Folders(va uint64, n int)
+}
+
 // Watched is implemented by memories that may have a watcher.
 type Watched interface {
 	// Watcher returns who is to be told, or nil.

@@ -108,7 +108,7 @@ type watchedMemory struct {
 	f *File
 }
 
-var _ dump.Watcher = (*watchedMemory)(nil)
+var _ dump.PathWatcher = (*watchedMemory)(nil)
 
 // ReadAt implements dump.Memory.
 func (m *watchedMemory) ReadAt(p []byte, va uint64) (n int, err error) {
@@ -129,6 +129,13 @@ func (m *watchedMemory) ReadAhead(p []byte, va uint64) (n int, err error) {
 func (m *watchedMemory) Used(va uint64, n int) {
 	if n > 0 && m.f.watched.ahead == 0 {
 		_, _ = m.ReadAt(make([]byte, n), va)
+	}
+}
+
+// Folders implements dump.PathWatcher.
+func (m *watchedMemory) Folders(va uint64, n int) {
+	if m.f.watched.ahead == 0 {
+		m.f.as(UseFolder, 0, func() { m.f.usedAt(m.Memory, va, n) })
 	}
 }
 

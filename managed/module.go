@@ -47,9 +47,9 @@ func (r *Runtime) module(va uint64) (*Module, error) {
 
 func (r *Runtime) readModule(m *Module, va uint64) error {
 	a := r.access()
-	m.Name = dump.BaseName(r.text(a, va, "FileName"))
+	m.Name = r.path(a, va, "FileName")
 	if m.Name == "" {
-		m.Name = dump.BaseName(r.text(a, va, "Path"))
+		m.Name = r.path(a, va, "Path")
 	}
 	a.err = nil // a name is not needed
 	if size, data, ok := r.emitted(a, va); ok {
@@ -128,15 +128,34 @@ func (r *Runtime) emitted(a *access, va uint64) (size uint32, data uint64, ok bo
 	return size, data, a.err == nil && size > 0
 }
 
-// text reads a field that points to UTF-16 text, "" when there is none.
-func (r *Runtime) text(a *access, va uint64, field string) string {
+// path reads a field that points to a path in UTF-16 and returns the file's name, ""
+// when there is none. Whoever watches is told of the text alone, and which part of it
+// are folders.
+func (r *Runtime) path(a *access, va uint64, field string) string {
 	p := a.ptr(va, "Module", field)
 	if p == 0 || a.err != nil {
 		return ""
 	}
 	b := make([]byte, 2*maxPath)
-	n, _ := r.memory().ReadAt(b, p)
-	return cursor.UTF16(b[:n&^1])
+	mem := r.memory()
+	w := dump.WatcherOf(mem)
+	if w == nil {
+		n, _ := mem.ReadAt(b, p)
+		return dump.BaseName(cursor.UTF16(b[:n&^1]))
+	}
+	n, _ := w.ReadAhead(b, p)
+	b = b[:n&^1]
+	end, folders := 0, 0
+	for ; end < len(b) && (b[end] != 0 || b[end+1] != 0); end += 2 {
+		if b[end+1] == 0 && (b[end] == '\\' || b[end] == '/') {
+			folders = end
+		}
+	}
+	w.Used(p, min(len(b), end+2))
+	if pw, ok := w.(dump.PathWatcher); ok {
+		pw.Folders(p, folders)
+	}
+	return dump.BaseName(cursor.UTF16(b))
 }
 
 // aheadOfTime returns the tables of the code that was compiled ahead of time.

@@ -134,6 +134,7 @@ func (s *scrubber) memory() ([]block, error) {
 			off += n
 		}
 	}
+	s.hideFolders(out)
 	return s.reduce(out)
 }
 

@@ -27,12 +27,16 @@ type recorder struct {
 	// registers; ascending when frozen.
 	records []span
 
+	folders map[uint64]int // bytes of folders in UTF-16, by where a path begins
+
 	frozen bool // what is used is not counted any more
 	paused bool // not now
 }
 
+var _ dump.PathWatcher = (*recorder)(nil)
+
 func newRecorder(mem dump.Memory) *recorder {
-	return &recorder{mem: mem, used: map[uint64]*pageUse{}}
+	return &recorder{mem: mem, used: map[uint64]*pageUse{}, folders: map[uint64]int{}}
 }
 
 // ReadAt implements dump.Memory.
@@ -63,6 +67,13 @@ func (r *recorder) Used(va uint64, n int) {
 		k := min(n, pageSize-off)
 		page.mark(off, k)
 		va, n = va+uint64(k), n-k
+	}
+}
+
+// Folders implements dump.PathWatcher.
+func (r *recorder) Folders(va uint64, n int) {
+	if !r.frozen && !r.paused {
+		r.folders[va] = max(r.folders[va], n)
 	}
 }
 

@@ -316,12 +316,18 @@ func TestCorpus(t *testing.T) {
 func TestManagedTexts(t *testing.T) {
 	d := openFile(t, corpus.Need(t, "managed/net10-readline-x64/app.dmp.zst"))
 	res := check(t, d, triage.Options{})
-	for _, secret := range []string{"boom 42", "lock-waiter", "MyDynamic", "never"} { // of its literals and objects
+	for _, secret := range []string{"boom 42", "lock-waiter", "MyDynamic", "never", // of its literals and objects
+		`lab\sample`, `console\app10`} { // of the paths of its assemblies
 		var wide []byte
 		for _, r := range secret {
 			wide = append(wide, byte(r), 0)
 		}
 		if bytes.Contains(res.Bytes, wide) {
+			t.Errorf("the new dump holds %q", secret)
+		}
+	}
+	for _, secret := range []string{`app10`, `artifacts\obj`} { // of the PDB's path in the image
+		if bytes.Contains(res.Bytes, []byte(secret)) {
 			t.Errorf("the new dump holds %q", secret)
 		}
 	}
