@@ -134,7 +134,7 @@ func (b *batchRun) keep(f *fleet.Facts) error {
 	if b.db == nil {
 		return nil
 	}
-	return b.db.Add(b.c.Context, f.Incident())
+	return inDatabase(b.c, b.db.Add(b.c.Context, f.Incident()))
 }
 
 // open opens the output, and adds to the database what an earlier run has written.
@@ -154,7 +154,7 @@ func (b *batchRun) close(err error) error {
 		err = errors.Join(err, b.out.Close())
 	}
 	if b.db != nil {
-		err = errors.Join(err, b.db.Close(b.c.Context))
+		err = errors.Join(err, inDatabase(b.c, b.db.Close(b.c.Context)))
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -72,14 +73,23 @@ func runBuckets(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	err = action.run(c, s, args[1:])
+	err = inDatabase(c, action.run(c, s, args[1:]))
 	if cerr := s.Close(ctx); err == nil {
-		err = cerr
+		err = inDatabase(c, cerr)
 	}
 	if errors.Is(err, store.ErrNoBucket) {
 		return usagef("%v", err)
 	}
 	return err
+}
+
+// inDatabase says which database an error is about.
+func inDatabase(c *cli.Context, err error) error {
+	var usage usageError
+	if err == nil || errors.As(err, &usage) || errors.Is(err, store.ErrNoBucket) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.String(dbFlag.Name), err)
 }
 
 // bucketList reads the buckets that the flags ask for.
@@ -242,7 +252,7 @@ func diffBuckets(c *cli.Context, s *store.Store, args []string) error {
 		err = cerr
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("compared with %s: %w", args[0], err)
 	}
 	return printBuckets(c, d.List())
 }

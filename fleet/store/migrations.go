@@ -123,9 +123,16 @@ func migrate(ctx context.Context, db *sql.DB) error {
 				return err
 			}
 		}
-		return setMeta(ctx, tx, "schema", fmt.Sprint(len(migrations)))
+		if err := setMeta(ctx, tx, "schema", fmt.Sprint(len(migrations))); err != nil {
+			return err
+		}
+		_, err = schema(ctx, tx) // what was half there before must not be taken for whole
+		return err
 	})
 }
+
+// wholeTables are the tables of the last schema.
+var wholeTables = []string{"meta", "dumps", "dump_paths", "dump_modules", "buckets", "stacks", "frames", "clusters", "representatives"}
 
 // schema is how many migrations were done.
 func schema(ctx context.Context, q querier) (int64, error) {
@@ -153,6 +160,13 @@ func schema(ctx context.Context, q querier) (int64, error) {
 	}
 	if done > int64(len(migrations)) {
 		return 0, fmt.Errorf("the database has schema %d; this program knows schemas up to %d", done, len(migrations))
+	}
+	if done == int64(len(migrations)) {
+		for _, name := range wholeTables {
+			if !tables[name] {
+				return 0, fmt.Errorf("the database is damaged: it has no table %s", name)
+			}
+		}
 	}
 	return done, nil
 }

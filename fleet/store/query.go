@@ -78,9 +78,14 @@ func (s *Store) Buckets(ctx context.Context, state State) ([]Bucket, error) {
 		index[b.ID] = i
 	}
 	for _, b := range all {
-		if i, ok := index[b.MergedInto]; ok {
-			all[i].absorb(&b)
+		if b.MergedInto == "" {
+			continue
 		}
+		i, ok := index[b.MergedInto]
+		if !ok || all[i].MergedInto != "" { // which Merge never leaves; the dumps would count nowhere
+			return nil, fmt.Errorf("the database is damaged: bucket %s is merged into %s, which is no bucket of its own", b.ID, b.MergedInto)
+		}
+		all[i].absorb(&b)
 	}
 	all = slices.DeleteFunc(all, func(b Bucket) bool { return b.MergedInto != "" || state != "" && b.State != state })
 	slices.SortStableFunc(all, func(a, b Bucket) int { return b.Dumps - a.Dumps })

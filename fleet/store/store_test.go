@@ -305,6 +305,77 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}
 }
 
+// TestMissingTables: a database that lacks any table is refused when it is opened, not
+// taken for one that knows of nothing there. A view is no table.
+func TestMissingTables(t *testing.T) {
+	s, path := create(t)
+	add(t, s, incident(1, 0))
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db := s.db
+	var tables []string
+	if err := each(t.Context(), db, `SELECT name FROM sqlite_master WHERE type = 'table'`, func(r *sql.Rows) error {
+		tables = append(tables, "")
+		return r.Scan(&tables[len(tables)-1])
+	}); err != nil || len(tables) < 9 {
+		t.Fatal(tables, err)
+	}
+	for _, name := range tables {
+		exec := func(q string) {
+			if _, err := db.Exec(q); err != nil {
+				t.Fatalf("%s: %v", q, err)
+			}
+		}
+		for _, instead := range []string{"", `CREATE VIEW ` + name + ` AS SELECT 1`} {
+			exec(`ALTER TABLE ` + name + ` RENAME TO kept_aside`)
+			if instead != "" {
+				exec(instead)
+			}
+			s, err := OpenExisting(t.Context(), path)
+			if err == nil || !strings.Contains(err.Error(), path) || name != "meta" && !strings.HasSuffix(err.Error(), "no table "+name) {
+				t.Errorf("%s, instead %q: %v", name, instead, err)
+			}
+			if err == nil {
+				s.Close(t.Context())
+			}
+			if instead != "" {
+				exec(`DROP VIEW ` + name)
+			}
+			exec(`ALTER TABLE kept_aside RENAME TO ` + name)
+		}
+	}
+	again, err := OpenExisting(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close(t.Context())
+}
+
+// TestDumpsThatCountNowhere: buckets that are merged into themselves, into each other
+// or into none are an error, no empty list.
+func TestDumpsThatCountNowhere(t *testing.T) {
+	one, two := incident(1, 0).Bucket, incident(2, 0).Bucket
+	for _, into := range [][2]string{{one, ""}, {two, one}, {"ffff", ""}} {
+		s, _ := create(t)
+		add(t, s, incident(1, 0), incident(2, 1))
+		if err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range []string{one, two} {
+			if into[i] == "" {
+				continue
+			}
+			if _, err := s.db.Exec(`UPDATE buckets SET merged_into = $1 WHERE bucket = $2`, into[i], b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if list, err := s.Buckets(t.Context(), ""); err == nil || !strings.Contains(err.Error(), one) {
+			t.Errorf("%v: %d buckets, %v", into, len(list), err)
+		}
+	}
+}
+
 // Who looks does not wait for who adds.
 func TestReadersDoNotWait(t *testing.T) {
 	s, path := create(t)
