@@ -241,14 +241,23 @@ func (r *Runtime) methodArgs(a *access, md uint64) []string {
 	return out
 }
 
-// cString reads a NUL-terminated UTF-8 string.
+// cString reads a NUL-terminated UTF-8 string. Whoever watches the memory is told of
+// the text alone, not of what lies behind it.
 func (r *Runtime) cString(va uint64, limit int) string {
 	if va == 0 {
 		return ""
 	}
 	b := make([]byte, limit)
-	n, _ := r.memory().ReadAt(b, va)
+	read := r.memory().ReadAt
+	w := dump.WatcherOf(r.memory())
+	if w != nil {
+		read = w.ReadAhead
+	}
+	n, _ := read(b, va)
 	s := cursor.CString(b[:n])
+	if w != nil {
+		w.Used(va, min(n, len(s)+1))
+	}
 	if len(s) == n && n < limit {
 		return "" // cut off by the end of what the dump holds
 	}
