@@ -24,7 +24,7 @@ var exitStatuses = []struct {
 	{exitOK, "done"},
 	{exitFailed, "failed: not a dump, another platform's, two different processes, no such process"},
 	{exitUsage, "wrong usage; nothing on standard output"},
-	{exitPartial, "done in part: something in the dump is damaged or not read yet, or some files to fetch or dumps of a batch failed; the output says what"},
+	{exitPartial, "done in part: something in the dump is damaged or not read yet, it has no such thread or frame, or some files to fetch or dumps of a batch failed; the output says what"},
 	{exitInterrupted, "interrupted"},
 }
 

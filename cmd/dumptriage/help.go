@@ -70,5 +70,20 @@ func flagLine(f cli.Flag) string {
 	if text := d.GetDefaultText(); f == colorFlag || f == framesFlag || f == jobsFlag || f == lengthFlag {
 		usage += " (default: " + strings.Trim(text, `"`) + ")"
 	}
-	return names + "\t" + usage
+	return names + "\t" + strings.Join(wrapWords(usage, flagWidth), "\n\t")
+}
+
+// flagWidth is how wide the words about a flag are in help.
+const flagWidth = 78
+
+// wrapWords breaks a text at spaces into lines of at most so many bytes, if its words allow.
+func wrapWords(s string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return append(lines, line)
 }

@@ -27,8 +27,9 @@ func memoryCommand() *cli.Command {
 		Name:  "memory",
 		Usage: "list the memory that a dump holds and what it knows of protections, or what a process mapped, or show some of it",
 		Description: "First the regions that the process had, where the dump describes them; then the ranges of\n" +
-			"memory that the dump holds, physical ones of a full kernel dump. Sizes and offsets are hexadecimal, totals decimal.\n" +
-			"With --process the ranges that a process of a full kernel dump reserved or mapped, as !vad lists them.\n" +
+			"memory that the dump holds, physical ones of a full kernel dump. Sizes and offsets are\n" +
+			"hexadecimal, totals decimal. With --process the ranges that a process of a full kernel dump\n" +
+			"reserved or mapped, as !vad lists them.\n" +
 			"With --va or --pa the bytes there as the debuggers' db prints them, and why the next cannot be read.",
 		ArgsUsage: "DUMP",
 		Flags:     systemFlags(vaFlag, paFlag, lengthFlag, processFlag),
