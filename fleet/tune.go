@@ -10,6 +10,7 @@ import (
 
 	"dumptriage/fleet/similar"
 	"dumptriage/fleet/store"
+	"dumptriage/internal/textfile"
 	"dumptriage/report"
 )
 
@@ -17,12 +18,14 @@ import (
 type Labels map[string]string
 
 // ReadLabels reads lines "WHICH FAULT" with a tab or a comma between: a dump's
-// key or path, or a whole bucket's id, and any name of the fault.
+// key or path, or a whole bucket's id, and any name of the fault. Two faults of one
+// are an error.
 func ReadLabels(r io.Reader, name string) (Labels, error) {
 	out := Labels{}
-	sc := bufio.NewScanner(r)
+	sc := bufio.NewScanner(textfile.UTF8(r))
 	sc.Buffer(nil, maxLine)
-	for n := 1; sc.Scan(); n++ {
+	n := 1
+	for ; sc.Scan(); n++ {
 		line := strings.TrimSpace(sc.Text())
 		if line == "" || line[0] == '#' {
 			continue
@@ -31,9 +34,16 @@ func ReadLabels(r io.Reader, name string) (Labels, error) {
 		if at <= 0 || at == len(line)-1 {
 			return nil, fmt.Errorf("%s:%d: wants a dump or bucket, a tab or comma, and the fault's name", name, n)
 		}
-		out[strings.TrimSpace(line[:at])] = strings.TrimSpace(line[at+1:])
+		which, fault := strings.TrimSpace(line[:at]), strings.TrimSpace(line[at+1:])
+		if before := out[which]; before != "" && before != fault {
+			return nil, fmt.Errorf("%s:%d: %s is %q here and %q above", name, n, which, fault, before)
+		}
+		out[which] = fault
 	}
-	return out, sc.Err()
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+	}
+	return out, nil
 }
 
 // of is the fault of a dump, "" when nothing is said of it.
