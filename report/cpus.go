@@ -22,11 +22,8 @@ func CPUsText(w io.Writer, inc *triage.Incident, opt Options) error {
 		switch {
 		case c.Kernel == nil && c.User == nil:
 			t.line(sgrYellow, "   its registers are not in the dump (a live dump has none: the processors went on)")
-		case c.Thread >= 0 && inc.Threads[c.Thread].Kernel != nil && c.User != nil:
-			th := &inc.Threads[c.Thread]
-			t.kernelHalf(th)
-			first := t.wow64Half(th, len(c.Kernel.Frames))
-			t.half(c.User, halfOptions{first: first, noHeader: true})
+		case c.User != nil:
+			t.cpuHalves(&inc.Threads[c.Thread])
 		default:
 			t.half(c.Kernel, halfOptions{})
 		}
@@ -37,6 +34,21 @@ func CPUsText(w io.Writer, inc *triage.Incident, opt Options) error {
 	t.missing(inc.Missing)
 	t.errors(inc.Errors)
 	return t.flush()
+}
+
+// cpuHalves writes the stack of a thread that ran user code's system call. What it did in
+// the kernel may not be in the dump, and the user half known all the same, by the trap
+// frame.
+func (t *text) cpuHalves(th *triage.Thread) {
+	first := 0
+	if th.Kernel != nil {
+		t.kernelHalf(th)
+		first = len(th.Kernel.Frames)
+	} else {
+		t.line(sgrYellow, "   no kernel half: the processor's registers are not in the dump")
+	}
+	first = t.wow64Half(th, first)
+	t.half(th.User, halfOptions{first: first, noHeader: first > 0})
 }
 
 // CPUsJSON writes the same as one JSON object on one line.
