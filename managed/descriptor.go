@@ -2,6 +2,7 @@ package managed
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -119,9 +120,16 @@ func parseDescriptor(blob []byte, pointer int, pointers []uint64) (*layout, erro
 		Contracts map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(blob, &in); err != nil {
+		var typ *json.UnmarshalTypeError
+		if errors.As(err, &typ) {
+			return nil, dump.Errorf(dump.BadRecord, descriptorStream, "its JSON is no descriptor: it has a %s at byte %d", typ.Value, typ.Offset)
+		}
 		e := dump.Errorf(dump.BadRecord, descriptorStream, "its %d bytes are no JSON", len(blob))
 		e.Err = err
 		return nil, e
+	}
+	if len(in.Types) == 0 {
+		return nil, dump.Errorf(dump.BadRecord, descriptorStream, "its %d bytes of JSON tell of no types", len(blob))
 	}
 	l := &layout{pointer: pointer, types: map[string]typeLayout{}, globals: map[string]global{}, contracts: map[string]string{}}
 	for name, fields := range in.Types {

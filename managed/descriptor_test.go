@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"dumptriage/dump"
@@ -42,9 +43,9 @@ func TestParseDescriptor(t *testing.T) {
 	if l.globals["System"].text != "windows" || l.contracts["Thread"] != "1" || l.contracts["ExecutionManager"] != "c1" {
 		t.Errorf("%+v, %+v", l.globals["System"], l.contracts)
 	}
-	for _, bad := range []string{"", "{", `{"types":[]}`, "\x00"} {
-		if _, err := parseDescriptor([]byte(bad), 8, nil); err == nil {
-			t.Errorf("%q is taken for a descriptor", bad)
+	for _, bad := range []string{"", "{", "\x00", "null", "[]", "7", "{}", `{"types":[]}`, `{"types":null}`, `{"types":{}}`, `{"types":{"Thread":7}}`} {
+		if _, err := parseDescriptor([]byte(bad), 8, nil); dump.AsError(err).Code != dump.BadRecord || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
