@@ -148,10 +148,25 @@ func BucketText(w io.Writer, b *BucketJSON, opt Options) error {
 	return bw.Flush()
 }
 
+// TuningJSON tells how well parameters of clusters do on labelled stacks.
+type TuningJSON struct {
+	Stacks int       `json:"stacks" jsonschema_description:"labelled, each distinct one once"`
+	Rows   []TuneRow `json:"rows" jsonschema_description:"the parameters in use, then better ones, the best first"`
+}
+
 // TuneRow is a set of parameters of clusters and how well it does.
 type TuneRow struct {
-	Changes               string // beside the parameters in use
-	Precision, Recall, F1 float64
+	Changes   string  `json:"changes,omitempty" jsonschema_description:"beside the parameters in use"`
+	Precision float64 `json:"precision" jsonschema_description:"B-cubed, 0 to 1"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// TuneJSON writes a document of how well parameters do.
+func TuneJSON(w io.Writer, rows []TuneRow, stacks int, opt Options) error {
+	d := header(opt.Tool, nil, nil)
+	d.Status, d.Tuning = StatusOK, &TuningJSON{stacks, rows}
+	return newStream(w, opt).document(&d, nil)
 }
 
 // TuneText writes how well parameters do: the first row is what is in use.

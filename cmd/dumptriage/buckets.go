@@ -284,7 +284,12 @@ func tuneBuckets(c *cli.Context, s *store.Store, _ []string) error {
 	for _, t := range tuned {
 		rows = append(rows, fleet.TuneRow(t, tuned[0].Params))
 	}
-	if err := report.TuneText(c.App.Writer, rows, stacks); err != nil {
+	if c.Bool(jsonFlag.Name) {
+		err = report.TuneJSON(c.App.Writer, rows, stacks, basicOptions(c))
+	} else {
+		err = report.TuneText(c.App.Writer, rows, stacks)
+	}
+	if err != nil {
 		return err
 	}
 	if c.Bool(writeFlag.Name) && len(tuned) > 1 {
