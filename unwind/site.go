@@ -7,9 +7,15 @@ import (
 	"dumptriage/pdata"
 )
 
+// A walker remembers at most 1<<siteBits sites. It begins with few: a full dump has a
+// walker for each process, and most of them walk one stack or two.
 const (
-	siteBits  = 10
-	siteCount = 1 << siteBits
+	firstSiteBits = 6
+	siteBits      = 10
+	siteGrowth    = 2 // bits
+)
+
+const (
 	codeBytes = 64 // longest epilog looked at
 	headers   = 0x1000
 )
@@ -57,12 +63,34 @@ type site struct {
 // site returns what is known of a code address. The pointer is good until the
 // next call.
 func (w *Walker) site(addr uint64) *site {
-	s := &w.sites[addr*0x9e3779b97f4a7c15>>(64-siteBits)]
+	s := w.slot(addr)
 	if s.valid && s.addr == addr {
 		return s
 	}
+	if s.valid && len(w.sites) < 1<<siteBits {
+		if w.displaced++; w.displaced > len(w.sites)/4 {
+			w.growSites()
+			s = w.slot(addr)
+		}
+	}
 	w.locate(s, addr)
 	return s
+}
+
+func (w *Walker) slot(addr uint64) *site {
+	return &w.sites[addr*0x9e3779b97f4a7c15>>(w.siteShift&63)]
+}
+
+// growSites makes room for more sites and keeps those that there are.
+func (w *Walker) growSites() {
+	old := w.sites
+	w.sites, w.displaced = make([]site, len(old)<<siteGrowth), 0
+	w.siteShift -= siteGrowth
+	for i := range old {
+		if old[i].valid {
+			*w.slot(old[i].addr) = old[i]
+		}
+	}
 }
 
 func (w *Walker) locate(s *site, addr uint64) {

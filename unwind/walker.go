@@ -65,10 +65,13 @@ type Walker struct {
 	find    func(va uint64) (Table, uint64)
 	stack   *dump.Window
 	sites   []site
-	code    [codeBytes]byte // scratch for instructions
-	other   [codeBytes]byte // scratch for the same instructions from the image
-	trap    [0x190]byte     // scratch for a KTRAP_FRAME
-	frame   []Frame         // scratch for the walk under way
+	// siteShift makes a hash of 64 bits a place in sites; displaced counts sites that made way.
+	siteShift uint8
+	displaced int
+	code      [codeBytes]byte // scratch for instructions
+	other     [codeBytes]byte // scratch for the same instructions from the image
+	trap      [0x190]byte     // scratch for a KTRAP_FRAME
+	frame     []Frame         // scratch for the walk under way
 
 	x86      x86State
 	unproven int // scan frames in a row that no code bytes confirmed
@@ -109,7 +112,7 @@ func newWalker(space Space, arch dump.Arch, find func(uint64) (Table, uint64)) *
 		dispatchers, _ = space.(DispatcherSpace)
 	}
 	frames, _ := space.(FrameSpace)
-	return &Walker{frames: frames, dispatchers: dispatchers, space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, siteCount)}
+	return &Walker{frames: frames, dispatchers: dispatchers, space: space, dynamic: dynamic, arch: arch, find: find, stack: dump.NewWindow(space), sites: make([]site, 1<<firstSiteBits), siteShift: 64 - firstSiteBits}
 }
 
 // Walk walks the stack that regs describe, innermost frame first. It always
