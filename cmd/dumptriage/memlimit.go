@@ -22,6 +22,6 @@ func limitMemory(inputs int64) {
 		debug.SetMemoryLimit(baseMemory + 2*inputs)
 	}
 	if inputs > largeInputs && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(30)
 	}
 }
