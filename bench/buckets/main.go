@@ -186,30 +186,23 @@ func clusters(x measure, all []stack, threshold float64) []int {
 // placed returns each stack's cluster as fleet/similar decides, one stack after
 // the other and each distinct stack once, by what is known until then.
 func placed(all []stack) []int {
-	m := similar.New(similar.DefaultParams)
-	known, ids, parts := map[string]int{}, map[string]int{}, map[int]int{}
-	of := make([]int, len(all))
+	known := map[string]int{}
+	var distinct []similar.Example
+	which := make([]int, len(all))
 	for i, s := range all {
 		text := s.class + "\n" + strings.Join(s.frames, "\n")
 		at, ok := known[text]
 		if !ok {
-			p := m.Place(fmt.Sprint(i), s.class, s.frames)
-			if p.New {
-				ids[p.Cluster] = len(ids)
-			}
-			at = ids[p.Cluster]
-			for _, u := range p.United {
-				parts[ids[u.Part]] = ids[u.Whole]
-			}
+			at = len(distinct)
+			distinct = append(distinct, similar.Example{Group: s.class, Frames: s.frames})
 			known[text] = at
 		}
-		of[i] = at
+		which[i] = at
 	}
-	for i, c := range of {
-		for whole, ok := parts[c]; ok; whole, ok = parts[c] {
-			c = whole
-		}
-		of[i] = c
+	clusters := similar.Assign(similar.DefaultParams, distinct)
+	of := make([]int, len(all))
+	for i, at := range which {
+		of[i] = clusters[at]
 	}
 	return of
 }

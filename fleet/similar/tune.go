@@ -21,7 +21,11 @@ type Quality struct{ Precision, Recall, F1 float64 }
 
 // Judge puts examples into clusters, in their order, and compares these with the
 // faults.
-func Judge(p Params, examples []Example) Quality {
+func Judge(p Params, examples []Example) Quality { return quality(Assign(p, examples), examples) }
+
+// Assign puts examples into clusters, in their order, and numbers the cluster that each is
+// in at the end, when some have become parts of others. Faults are not looked at.
+func Assign(p Params, examples []Example) []int {
 	m := New(p)
 	ids, parts := map[string]int{}, map[int]int{}
 	clusters := make([]int, len(examples))
@@ -41,7 +45,7 @@ func Judge(p Params, examples []Example) Quality {
 		}
 		clusters[i] = c
 	}
-	return quality(clusters, examples)
+	return clusters
 }
 
 func quality(clusters []int, examples []Example) (q Quality) {
