@@ -76,6 +76,13 @@ type PathWatcher interface {
 	Folders(va uint64, n int)
 }
 
+// PresenceWatcher is a Watcher that is told which bytes have to be there, whatever they
+// are.
+type PresenceWatcher interface {
+	Watcher
+	Present(va uint64, n int)
+}
+
 // Watched is implemented by memories that may have a watcher.
 type Watched interface {
 	// Watcher returns who is to be told, or nil.

@@ -378,4 +378,7 @@ type BugCheck struct {
 	Code       uint32 // without the minidump bit 0x10000000
 	Raw        uint32
 	Parameters [4]uint64
+	// Hidden is what stands for those parameters that are not to be told; the others
+	// have "".
+	Hidden [4]string
 }

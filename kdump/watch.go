@@ -108,7 +108,10 @@ type watchedMemory struct {
 	f *File
 }
 
-var _ dump.PathWatcher = (*watchedMemory)(nil)
+var (
+	_ dump.PathWatcher     = (*watchedMemory)(nil)
+	_ dump.PresenceWatcher = (*watchedMemory)(nil)
+)
 
 // ReadAt implements dump.Memory.
 func (m *watchedMemory) ReadAt(p []byte, va uint64) (n int, err error) {
@@ -136,6 +139,13 @@ func (m *watchedMemory) Used(va uint64, n int) {
 func (m *watchedMemory) Folders(va uint64, n int) {
 	if m.f.watched.ahead == 0 {
 		m.f.as(UseFolder, 0, func() { m.f.usedAt(m.Memory, va, n) })
+	}
+}
+
+// Present implements dump.PresenceWatcher.
+func (m *watchedMemory) Present(va uint64, n int) {
+	if m.f.watched.ahead == 0 {
+		m.f.as(UsePresence, 0, func() { m.f.usedAt(m.Memory, va, n) })
 	}
 }
 

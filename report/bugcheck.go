@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -30,7 +31,7 @@ func bugCheckJSON(b *triage.BugCheck, v *bugcheck.Verdict, h hexer, arch dump.Ar
 	values := b.Parameters
 	for i := range values {
 		values[i] = arch.Narrow(values[i])
-		j.Parameters = append(j.Parameters, h.addr(values[i]))
+		j.Parameters = append(j.Parameters, cmp.Or(b.Hidden[i], h.addr(values[i])))
 	}
 	params, unverified := codes.BugCheckParams(b.Code, values)
 	if params != ([4]codes.Param{}) {

@@ -29,7 +29,7 @@ type BugCheckJSON struct {
 
 // ParameterJSON is what a parameter's value says.
 type ParameterJSON struct {
-	Kind    string `json:"kind,omitempty" jsonschema_description:"addr, ip, status, trap, cxr, exr, dec, irql, val, sub, fastfail, tag, thread, process, irp, device, driver, text, unicode, whea, power, pnp, fxdevice, dpc, prcb"`
+	Kind    string `json:"kind,omitempty" jsonschema_description:"addr, ip, status, trap, cxr, exr, dec, irql, val, sub, fastfail, tag, thread, process, irp, device, driver, text, unicode, whea, power, pnp, fxdevice, dpc, prcb, serial"`
 	Name    string `json:"name,omitempty" jsonschema_description:"of the value, or of what it points to"`
 	Text    string `json:"text,omitempty" jsonschema_description:"that it points to"`
 	Module  string `json:"module,omitempty" jsonschema_description:"that the address is in"`

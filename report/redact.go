@@ -3,7 +3,10 @@ package report
 import (
 	"slices"
 
+	"dumptriage/dump"
+	"dumptriage/report/codes"
 	"dumptriage/report/redact"
+	"dumptriage/triage"
 )
 
 // NewRedactor returns what takes people and machines out of one output; see
@@ -90,6 +93,9 @@ var policies = map[string]redact.Policy{
 	"managed.Method.Note":        redact.Sentence,
 	"managed.Exception.Note":     redact.Sentence,
 	"triage.ManagedRuntime.Note": redact.Sentence,
+
+	// Pseudonyms of numbers, see hideSerials.
+	"dump.BugCheck.Hidden": redact.Keep,
 
 	// Words of this program, and names of modules, functions and types.
 	"triage.Input.SHA256":                redact.Keep,
@@ -207,14 +213,64 @@ func (opt *Options) hide(facts ...any) {
 		return
 	}
 	for _, f := range facts {
-		if l, ok := f.(*List); ok && l.Bytes != nil && len(l.Bytes.Data) > 0 {
-			hidden := *l.Bytes
-			hidden.Data, hidden.Reason = nil, "redacted"
-			l.Bytes = &hidden
+		switch f := f.(type) {
+		case *List:
+			f.hideBytes()
+			hideSerials(opt.Redact, f.BugCheck, nil)
+		case *triage.Incident:
+			if f.BugCheck != nil {
+				hideSerials(opt.Redact, &f.BugCheck.BugCheck, f)
+			}
 		}
 	}
 	if opt.Verdict != nil {
 		facts = append(slices.Clone(facts), opt.Verdict)
 	}
 	opt.Redact.Values(facts...)
+}
+
+// hideBytes leaves out the memory that a list shows.
+func (l *List) hideBytes() {
+	if l.Bytes != nil && len(l.Bytes.Data) > 0 {
+		hidden := *l.Bytes
+		hidden.Data, hidden.Reason = nil, "redacted"
+		l.Bytes = &hidden
+	}
+}
+
+// hideSerials hides parameters of a bugcheck that are a part of a serial number, and the
+// registers by which they were passed.
+func hideSerials(r *redact.Redactor, b *dump.BugCheck, inc *triage.Incident) {
+	if b == nil {
+		return
+	}
+	params, _ := codes.BugCheckParams(b.Code, b.Parameters)
+	for i, p := range params {
+		if p.Kind != codes.KindSerial || b.Parameters[i] == 0 {
+			continue
+		}
+		b.Hidden[i] = r.Number("serial", b.Parameters[i])
+		if inc == nil {
+			continue
+		}
+		for k := range inc.Threads {
+			forget(inc.Threads[k].Kernel, b.Parameters[i])
+			forget(inc.Threads[k].Handler, b.Parameters[i])
+		}
+		for k := range inc.CPUs {
+			forget(inc.CPUs[k].Kernel, b.Parameters[i])
+		}
+	}
+}
+
+// forget makes registers that hold a value unknown.
+func forget(h *triage.Half, value uint64) {
+	if h == nil {
+		return
+	}
+	for reg := range dump.Reg(dump.NumRegs) {
+		if v, ok := h.Registers.Get(reg); ok && v == value {
+			h.Registers.Forget(reg)
+		}
+	}
 }

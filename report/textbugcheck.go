@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -199,7 +200,7 @@ func (t *text) bugCheck(inc *triage.Incident, v *bugcheck.Verdict) {
 		if meaning != "" && unverified {
 			meaning += " (unverified)"
 		}
-		t.line("", "Arg%d: %s", i+1, clean(joinWith(", ", hexFor(t.arch).addr(values[i])[2:], meaning, t.parameterWords(v, i))))
+		t.line("", "Arg%d: %s", i+1, clean(joinWith(", ", cmp.Or(b.Hidden[i], hexFor(t.arch).addr(values[i])[2:]), meaning, t.parameterWords(v, i))))
 	}
 	if b.BrokenDriver != "" {
 		t.line("", "Driver:  %s (named by the kernel itself)", clean(b.BrokenDriver))

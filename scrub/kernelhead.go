@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"dumptriage/dump"
+	"dumptriage/report/codes"
 )
 
 // kernelHeader places what a header of a kernel dump has (DUMP_HEADER32 and
 // DUMP_HEADER64, and TRIAGE_DUMP32 and TRIAGE_DUMP64 behind them).
 type kernelHeader struct {
 	size                   int
+	parameters, pointer    int // of the bugcheck, and bytes of one
 	context, contextSize   int
 	dumpType, required     int
 	comment, version       int
@@ -19,11 +21,11 @@ type kernelHeader struct {
 	driverSize             int
 }
 
-var kernelHeader64 = kernelHeader{size: 0x2000, context: 0x348, contextSize: 3000, dumpType: 0xf98, required: 0xfa0,
+var kernelHeader64 = kernelHeader{size: 0x2000, parameters: 0x40, pointer: 8, context: 0x348, contextSize: 3000, dumpType: 0xf98, required: 0xfa0,
 	comment: 0xfb0, version: 0x60, reserved: [][2]int{{0x1058, 0x2000}},
 	triageSize: 0x80, dataPage: 0x68, kdbg: 0x70, blocks: 0x78, driverSize: 0x90}
 
-var kernelHeader32 = kernelHeader{size: 0x1000, context: 0x320, contextSize: 1200, dumpType: 0xf88, required: 0xfa0,
+var kernelHeader32 = kernelHeader{size: 0x1000, parameters: 0x2c, pointer: 4, context: 0x320, contextSize: 1200, dumpType: 0xf88, required: 0xfa0,
 	comment: 0x820, version: 0x3c, reserved: [][2]int{{0x8a0, 0xf88}, {0xfc8, 0x1000}},
 	triageSize: 0x68, dataPage: 0x50, kdbg: 0x58, blocks: 0x60, driverSize: 0x4c}
 
@@ -56,6 +58,7 @@ func (k *kernelFile) header(comment string) (record, *kernelHeader, error) {
 	clear(b[l.comment : l.comment+commentSize])
 	copy(b[l.comment:l.comment+commentSize-1], comment)
 	k.reduceContext(b[l.context : l.context+l.contextSize])
+	k.hideSerials(b, l)
 	return b, l, nil
 }
 
@@ -77,5 +80,31 @@ func (k *kernelFile) reduceContext(b record) {
 	b.put(l.flagsAt, 4, parts)
 	for _, s := range l.slots {
 		copy(b[s.off:s.off+s.size], old[s.off:s.off+s.size])
+	}
+}
+
+// hideSerials puts 1 in the place of a bugcheck's parameters that are a part of a serial
+// number, and of the registers that they were passed by.
+func (k *kernelFile) hideSerials(b record, l *kernelHeader) {
+	bc := k.src.BugCheck()
+	if bc == nil {
+		return
+	}
+	params, _ := codes.BugCheckParams(bc.Code, bc.Parameters)
+	for i, p := range params {
+		if p.Kind != codes.KindSerial || bc.Parameters[i] == 0 {
+			continue
+		}
+		b.put(l.parameters+i*l.pointer, l.pointer, 1)
+		regs := layouts[k.src.System().Arch]
+		if regs == nil {
+			continue
+		}
+		c := b[l.context : l.context+l.contextSize]
+		for _, s := range regs.slots {
+			if s.size == l.pointer && word(c[s.off:s.off+s.size]) == bc.Parameters[i] {
+				c.put(s.off, s.size, 1)
+			}
+		}
 	}
 }

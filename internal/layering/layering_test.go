@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"fleet/store":   {"fleet/similar"},
 	"fleet/similar": {"triage/signature"},
 	// A small dump that unwinds the same and holds nothing else.
-	"scrub":             {"dump", "minidump", "kdump", "triage", "unwind", "symbols", "internal/input"},
+	"scrub":             {"dump", "report/codes", "minidump", "kdump", "triage", "unwind", "symbols", "internal/input"},
 	"report":            {"dump", "managed", "triage", "triage/verdict", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature", "symbols", "symbols/pdb", "unwind", "report/codes", "report/redact"},
 	"report/codes":      {},
 	"report/redact":     {}, // what tells of people and machines

@@ -39,6 +39,7 @@ const (
 	KindFxDevice ParamKind = "fxdevice" // of a POP_FX_DEVICE
 	KindDPC      ParamKind = "dpc"      // of a DPC_WATCHDOG_GLOBAL_TRIAGE_BLOCK
 	KindPRCB     ParamKind = "prcb"     // of a processor's KPRCB
+	KindSerial   ParamKind = "serial"   // a part of a serial number, which tells whose system it is
 )
 
 // BugCheckClass is the kind of failure that a bugcheck stands for.

@@ -17,7 +17,7 @@ import (
 
 var paramKinds = []ParamKind{KindAddress, KindCode, KindStatus, KindTrap, KindContext, KindRecord, KindDecimal, KindIRQL, KindValue, KindSub,
 	KindFastFail, KindTag, KindThread, KindProcess, KindIRP, KindDevice, KindDriver, KindText, KindUnicode, KindWHEA, KindPower, KindPnP,
-	KindFxDevice, KindDPC, KindPRCB}
+	KindFxDevice, KindDPC, KindPRCB, KindSerial}
 
 // readParams reads up to four cells of the form meaning{kind}; "-" is none.
 func readParams(cells []string) (params [4]Param, err error) {

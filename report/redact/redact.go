@@ -76,6 +76,11 @@ func (r *Redactor) pseudonym(label, value string) string {
 	return p
 }
 
+// Number returns what stands for a number, the same each time.
+func (r *Redactor) Number(label string, value uint64) string {
+	return r.pseudonym(label, fmt.Sprintf("%#x", value))
+}
+
 // Learn makes a value that the user named, such as a folder to look in, a secret
 // inside sentences; what stays of it is its last part.
 func (r *Redactor) Learn(value string) {

@@ -121,7 +121,7 @@ func (j *judge) driverObject(va uint64) (string, *triage.Module) {
 	}
 	c.Seek(l.start)
 	start := c.Pointer(ptr)
-	name, _ := j.unicodeAt(va + uint64(l.name))
+	name := j.unicodeAt(va + uint64(l.name))
 	m := j.view.Module(start)
 	if m != nil && m.Base != start {
 		m = nil

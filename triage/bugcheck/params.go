@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"dumptriage/dump"
-	"dumptriage/internal/cursor"
 	"dumptriage/report/codes"
 )
 
@@ -59,7 +58,7 @@ func (j *judge) follow(p *Parameter, i int) {
 	case codes.KindText:
 		p.Text, p.Missing = j.text(p.Value)
 	case codes.KindUnicode:
-		p.Text, p.Missing = j.unicodeAt(p.Value)
+		p.Text, p.Missing = j.unicodeShown(p.Value, j.leads)
 	case codes.KindThread, codes.KindProcess:
 		j.nameObject(p)
 	case codes.KindDevice, codes.KindDriver:
@@ -101,35 +100,6 @@ func poolTag(v uint32) string {
 		}
 	}
 	return string(b)
-}
-
-// maxText bounds texts that parameters point to.
-const maxText = 256
-
-// text reads a string of bytes.
-func (j *judge) text(va uint64) (s string, missing bool) {
-	b := j.read(va, maxText)
-	if len(b) == 0 {
-		return "", true
-	}
-	return readable(cursor.CString(b)), false
-}
-
-// unicodeAt reads a UNICODE_STRING: its length in bytes, its capacity, its address.
-func (j *judge) unicodeAt(va uint64) (s string, missing bool) {
-	ptr := j.inc.System.Arch.PointerSize()
-	c := cursor.New(j.read(va, 2*ptr), "UNICODE_STRING", -1)
-	length := min(int(c.U16()), 2*maxText)
-	c.Seek(ptr)
-	at := c.Pointer(ptr)
-	if c.Err() != nil {
-		return "", true
-	}
-	b := j.read(at, length&^1)
-	if len(b) == 0 {
-		return "", true
-	}
-	return readable(cursor.UTF16(b)), false
 }
 
 // readable drops what is no text.

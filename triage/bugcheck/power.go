@@ -183,8 +183,8 @@ func (j *judge) nodeAt(va uint64) (DeviceNode, bool) {
 	if len(n.Stack) == 0 { // older nodes have something else there
 		return n, false
 	}
-	n.Instance, _ = j.unicodeAt(va + 5*ptr)
-	n.Service, _ = j.unicodeAt(va + 7*ptr)
+	n.Instance, _ = j.unicodeShown(va+5*ptr, never) // it may end with a serial number
+	n.Service = j.unicodeAt(va + 7*ptr)
 	return n, true
 }
 

@@ -123,14 +123,21 @@ const (
 // errorRecordAt reads the record that a parameter points to; nil when the dump does
 // not hold one there.
 func (j *judge) errorRecordAt(va uint64) *ErrorRecord {
-	head := j.read(va, recordHeader)
+	head := j.ahead(va, recordHeader)
 	c := cursor.New(head, recordStream, -1)
 	c.Seek(20)
 	length := c.U32()
 	if c.Err() != nil {
 		return nil
 	}
-	r, _ := ParseErrorRecord(j.read(va, int(min(length, maxRecord))))
+	b := j.ahead(va, int(min(length, maxRecord)))
+	r, _ := ParseErrorRecord(b)
+	if r != nil {
+		j.present(va, len(b))
+		for _, p := range usedOfRecord(b) {
+			j.used(va+uint64(p[0]), p[1])
+		}
+	}
 	return r
 }
 
