@@ -140,8 +140,7 @@ func (r *Registers) keep(mask uint64) {
 	r.known &= mask
 }
 
-// PCReg, SPReg and FPReg name the architecture's program counter, stack
-// pointer and frame pointer slots.
+// PCReg is the architecture's program counter slot.
 func (a Arch) PCReg() Reg {
 	if a == ARM64 {
 		return ARM64PC

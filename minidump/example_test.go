@@ -2,7 +2,6 @@ package minidump_test
 
 import (
 	"fmt"
-	"log"
 	"os"
 
 	"dumptriage/minidump"
@@ -10,25 +9,34 @@ import (
 
 // A dump that is damaged in part still answers; Damage says what is missing.
 func Example() {
-	file, err := os.Open("app.dmp")
+	file, err := os.Open("../fixtures/crash/crashdemo.dmp")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
-	dmp, err := minidump.Open(file, info.Size(), "app.dmp")
+	dmp, err := minidump.Open(file, info.Size(), "crashdemo.dmp")
 	if err != nil {
-		log.Fatal(err) // not a minidump of Windows
+		fmt.Println(err) // not a minidump of Windows
+		return
 	}
 	for _, t := range dmp.Threads() {
 		if pc, ok := t.Context.PC(); ok {
-			fmt.Printf("%d %s at %#x\n", t.ID, t.Name, pc)
+			fmt.Printf("thread %d at %#x\n", t.ID, pc)
 		}
 	}
-	for _, e := range dmp.DecodeAll() {
-		log.Print(e)
+	if x := dmp.Exception(); x != nil {
+		fmt.Printf("exception %#x of thread %d\n", x.Code, x.ThreadID)
 	}
+	for _, e := range dmp.DecodeAll() {
+		fmt.Println("damaged:", e)
+	}
+	// Output:
+	// thread 6700 at 0x7ff7a0b2102a
+	// exception 0xc0000005 of thread 6700
 }

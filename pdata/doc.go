@@ -1,9 +1,10 @@
-// Package pdata reads PE images and their x64 unwind tables, from image files
-// and from images as they are mapped in the memory that a dump holds.
+// Package pdata reads PE images and their x64 and ARM64 unwind tables, from
+// image files and from images as they are mapped in the memory that a dump holds.
 //
 // Sources of the formats: Microsoft's "PE Format" (headers, sections, export,
-// debug and exception directories) and "x64 exception handling" (RUNTIME_FUNCTION,
-// UNWIND_INFO version 1) pages. UNWIND_INFO version 2 is not documented by
+// debug and exception directories), "x64 exception handling" (RUNTIME_FUNCTION,
+// UNWIND_INFO version 1) and "ARM64 exception handling" (.pdata, packed and
+// .xdata records) pages. UNWIND_INFO version 2 is not documented by
 // Microsoft; its layout here is what measured images hold and agrees with what
 // the GNU binutils print of them. Version 3, for code that uses APX, is by the
 // preview specification "x64 unwind information v3" (May 2026), which may still

@@ -141,7 +141,7 @@ func (k *kernelFile) page(number int64) filePage {
 	return filePage{k.structure[number], k.memory[number], k.present[number], k.zeros[number], k.ones[number], k.blanks[number], k.slashes[number]}
 }
 
-func (u *pageUse) has(i int) bool { return u != nil && u[i/64]>>(i%64)&1 != 0 }
+func (p *pageUse) has(i int) bool { return p != nil && p[i/64]>>(i%64)&1 != 0 }
 
 // used reports whether a byte of the page is kept.
 func (p *filePage) used(i int) bool { return p.structure.has(i) || p.memory.has(i) }
@@ -268,9 +268,9 @@ func (k *kernelFile) replace(off int64, n int, keep, one bool) {
 	}
 }
 
-func (u *pageUse) clear(i int) {
-	if u != nil {
-		u[i/64] &^= 1 << (i % 64)
+func (p *pageUse) clear(i int) {
+	if p != nil {
+		p[i/64] &^= 1 << (i % 64)
 	}
 }
 

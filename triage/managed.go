@@ -82,7 +82,7 @@ func (s *space) runtimeHost(need bool) *managed.Image {
 // hasDescriptor reports whether a program has a .NET runtime in it. Most have none:
 // a watcher of the memory is not told of the look at their exports.
 func (s *space) hasDescriptor(m *Module) bool {
-	var mem dump.Memory = s.mem
+	mem := s.mem
 	if w := s.Watcher(); w != nil {
 		mem = ahead{w}
 	}

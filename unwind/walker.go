@@ -3,9 +3,10 @@
 //
 // Sources: Microsoft's public documentation of x64 exception handling
 // (RUNTIME_FUNCTION, UNWIND_INFO versions 1 and 2, the preview of version 3,
-// the rules for epilogs), of the x64 and ARM64 calling conventions, and of
-// CONTEXT and KTRAP_FRAME in public headers and symbols; what is not documented
-// was measured on dumps.
+// the rules for epilogs), of ARM64 exception handling (packed and .xdata
+// records), of the x64, x86 and ARM64 calling conventions, of the FPO_DATA and
+// FrameData records of x86 debug information, and of CONTEXT and KTRAP_FRAME in
+// public headers and symbols; what is not documented was measured on dumps.
 //
 // Everything is untrusted: stacks, registers, code bytes and unwind data. A
 // walk always ends: the stack pointer must rise with every frame except across

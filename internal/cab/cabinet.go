@@ -105,14 +105,6 @@ func Open(r io.ReaderAt, size int64) (*Cabinet, error) {
 // cabinet's own.
 func (c *Cabinet) Files() []File { return c.files }
 
-// Compression returns the method that a file is packed with.
-func (c *Cabinet) Compression(f File) Compression {
-	if f.Folder < 0 || f.Folder >= len(c.folders) {
-		return Stored
-	}
-	return c.folders[f.Folder].method
-}
-
 // Damage returns what was found wrong with the directory.
 func (c *Cabinet) Damage() []*dump.Error { return c.damage }
 

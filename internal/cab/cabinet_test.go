@@ -83,8 +83,8 @@ func TestMSZIP(t *testing.T) {
 		{"second.dmp", "29792872bb51f12f297d3afac4c3505a32a3a94c915acaeb1191e392710d0852"},
 	} {
 		f := c.Files()[i]
-		if f.Name != want.name || c.Compression(f) != MSZIP {
-			t.Errorf("file %d: %+v, %v", i, f, c.Compression(f))
+		if method := c.folders[f.Folder].method; f.Name != want.name || method != MSZIP {
+			t.Errorf("file %d: %+v, %v", i, f, method)
 		}
 		sum := sha256.Sum256([]byte(extract(t, c, i)))
 		if got := hex.EncodeToString(sum[:]); got != want.hash {

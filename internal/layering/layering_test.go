@@ -1,5 +1,5 @@
-// Package layering holds the test that keeps the project's imports pointing
-// down. It has no other content.
+// Package layering holds the tests that keep the project's imports pointing down
+// and its map, docs/architecture.md, true. It has no other content.
 package layering
 
 import (
