@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"dumptriage/dump"
+	"dumptriage/report/codes"
 	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/triage/hang"
@@ -13,7 +16,7 @@ import (
 
 // SeriesJSON is what dumps of one process, taken in a row, show together.
 type SeriesJSON struct {
-	Class           string             `json:"class" jsonschema:"enum=deadlock,enum=hang,enum=busy,enum=progress,enum=idle,enum=unknown"`
+	Class           string             `json:"class" jsonschema:"enum=deadlock,enum=hang,enum=crash,enum=busy,enum=progress,enum=idle,enum=unknown"`
 	Reason          string             `json:"reason" jsonschema_description:"one sentence"`
 	SubjectThreadID *uint32            `json:"subject_thread_id,omitempty"`
 	Cycle           []uint32           `json:"cycle,omitempty" jsonschema_description:"threads that wait for each other in every dump"`
@@ -136,11 +139,11 @@ func seriesPath(inc *triage.Incident) string {
 	return inc.Inputs[0].Path
 }
 
-// commonFrame names the innermost frame that all dumps share of a thread.
+// commonFrame names the innermost frame that all dumps share of a thread: of one
+// that stands still the innermost at all, whatever lies behind it.
 func commonFrame(s *hang.Series, st *hang.SeriesThread) string {
-	if st.Common == 0 {
-		return ""
-	}
+	still := st.Motion == hang.Stuck || st.Motion == hang.Waits || st.Motion == hang.Returned
+	best := ""
 	for k, i := range st.At {
 		if i < 0 {
 			continue
@@ -149,12 +152,25 @@ func commonFrame(s *hang.Series, st *hang.SeriesThread) string {
 		if half == nil {
 			half = s.Incidents[k].Threads[i].Kernel
 		}
-		if half != nil && len(half.Frames) >= st.Common {
-			arch := half.Registers.Arch
-			return callSite(&half.Frames[len(half.Frames)-st.Common], arch)
+		if half == nil {
+			continue
+		}
+		n := st.Common
+		if still {
+			n = len(half.Frames)
+		}
+		if n == 0 || n > len(half.Frames) {
+			continue
+		}
+		f := &half.Frames[len(half.Frames)-n]
+		if best == "" || f.Name.Function != "" {
+			best = callSite(f, half.Registers.Arch)
+		}
+		if f.Name.Function != "" {
+			break // the dump before may have lacked its image
 		}
 	}
-	return ""
+	return best
 }
 
 // seriesReason is one sentence on what a series shows.
@@ -196,6 +212,8 @@ func seriesReason(s *hang.Series) string {
 		return fmt.Sprintf("threads %s %s for each other in every dump%s", strings.Join(ids, ", "), verb, over)
 	case hang.StaysHung:
 		return "stuck at the same place in every dump" + over + ": " + subject
+	case hang.AfterCrash:
+		return crashesText(s, name)
 	case hang.StaysBusy:
 		return fmt.Sprintf("thread %s used %.0f%% of a processor%s", name(s.Threads[s.Subject].ID), 100*s.Threads[s.Subject].Share, over)
 	case hang.Progresses:
@@ -203,7 +221,40 @@ func seriesReason(s *hang.Series) string {
 	case hang.StaysIdle:
 		return "every thread waits for work in every dump"
 	}
+	if s.SameMoment {
+		return "the dumps show the same moment: whether anything moves cannot be told"
+	}
 	return "the stacks cannot be compared"
+}
+
+// crashesText says which dumps are of a crash, which their threads' motions are
+// about only if the process went on.
+func crashesText(s *hang.Series, name func(uint32) string) string {
+	var which []string
+	for _, k := range s.Crashes {
+		which = append(which, fmt.Sprint(k+1))
+	}
+	out := plural(len(which), "dump") + " (" + strings.Join(which, ", ") + ") were written for a crash, not for a hang; see triage of each"
+	if len(which) == 1 {
+		out = "dump " + which[0] + " was written for a crash, not for a hang; see triage of it"
+	}
+	inc := s.Incidents[s.Crashes[len(s.Crashes)-1]]
+	if c := inc.Crashing; c >= 0 {
+		out += ": " + joinWith(", ", "thread "+name(inc.Threads[c].ID), crashName(inc))
+	}
+	return out
+}
+
+// crashName names the exception or the bugcheck that a dump was written for.
+func crashName(inc *triage.Incident) string {
+	switch {
+	case inc.Crash != nil:
+		return cmp.Or(codes.Exception(inc.Crash.Code), fmt.Sprintf("%08x", inc.Crash.Code))
+	case inc.BugCheck != nil:
+		name, _, _ := codes.BugCheck(inc.BugCheck.Code)
+		return cmp.Or(name, fmt.Sprintf("%x", inc.BugCheck.Code))
+	}
+	return ""
 }
 
 // progressText counts what threads did, and those that did nothing.
@@ -223,7 +274,7 @@ func progressText(count func(hang.Motion) int) string {
 // motionTexts put into words what a thread did.
 var motionTexts = map[hang.Motion]string{
 	hang.Stuck: "stuck", hang.Waits: "waits for work", hang.Returned: "ran, and is back", hang.Moved: "moved",
-	hang.Busy: "busy", hang.Started: "started", hang.Ended: "ended", hang.Unseen: "no stack",
+	hang.Busy: "busy", hang.Started: "started", hang.Ended: "ended", hang.Unseen: "not known",
 }
 
 // seriesID is a thread's id with that of its own process: the idle threads of a
@@ -246,7 +297,11 @@ func CompareText(w io.Writer, s *hang.Series, opt Options) error {
 	t.pid = pid(first)
 	t.line(sgrBold, "Verdict: %s: %s", s.Progress, clean(seriesReason(s)))
 	for k, inc := range s.Incidents {
-		t.line("", "Dump %d:  %s", k+1, clean(joinWith(", ", seriesPath(inc), timeText(inc.Captured), strings.ReplaceAll(string(s.Verdicts[k].State), "_", " "))))
+		state := strings.ReplaceAll(string(s.Verdicts[k].State), "_", " ")
+		if slices.Contains(s.Crashes, k) {
+			state = joinWith(", ", "crash", crashName(inc))
+		}
+		t.line("", "Dump %d:  %s", k+1, clean(joinWith(", ", seriesPath(inc), timeText(inc.Captured), state)))
 	}
 	for _, warning := range s.Warnings {
 		t.line(sgrYellow, "Note:    %s", clean(warning))

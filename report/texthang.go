@@ -208,6 +208,12 @@ func waitText(inc *triage.Incident, w *hang.Wait, name func(uint32) string) stri
 			s = "waits for " + o
 		case hang.KindHandle, hang.KindHandles, hang.KindWindow:
 			s += ": " + o
+		case hang.KindAddress, hang.KindKey:
+			if w.Class == hang.ClassAddress || w.Class == hang.ClassKeyedEvent {
+				s = "waits for " + o
+			} else { // what is at the address is in the class
+				s += ": " + o
+			}
 		default:
 			s = "waits for " + o
 		}

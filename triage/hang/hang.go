@@ -256,6 +256,7 @@ func (a *analysis) override(w *Wait, i int, usualSuspend uint32) {
 		w.Class, w.Confidence = ClassDebuggerBreak, High
 	case i == a.inc.Crashing && a.inc.Crash != nil && breakpoint(a.inc.Crash.Code):
 		w.Class, w.Confidence = ClassBreakpoint, High
+	case i == a.inc.Crashing && a.inc.Crash != nil && asked(a.inc.Crash.Code):
 	case i == a.inc.Crashing:
 		w.Class, w.Confidence = ClassCrashed, High
 	case t.Thread.Kernel == nil && t.SuspendCount > usualSuspend:
@@ -268,6 +269,17 @@ func (a *analysis) override(w *Wait, i int, usualSuspend uint32) {
 func breakpoint(code uint32) bool {
 	switch code {
 	case 0x80000003, 0x80000004, 0x4000001f, 0x4000001e: // the last two of 32-bit code in a 64-bit dump
+		return true
+	}
+	return false
+}
+
+// asked reports whether an exception only says that somebody asked for the dump, or
+// that the system took it of a window that did not answer: its thread did what its
+// stack shows.
+func asked(code uint32) bool {
+	switch code {
+	case 0xcfffffff, 0x0517a7ed: // STATUS_APPLICATION_HANG; Crashpad's dump without a crash
 		return true
 	}
 	return false
