@@ -181,6 +181,9 @@ func (f *File) liveBlock(kt *dump.KernelThread, frame *dump.Registers) (dump.Reg
 			for _, p := range usedContext(f.hdr.arch) {
 				r.use(p[0], p[1])
 			}
+			if f.watched != nil && f.hdr.arch == dump.AMD64 && r.off >= 0 {
+				f.watched.tell(UseRegister, 0, r.off+0x78, 16*8) // rax to r15
+			}
 			return regs, true
 		}
 	}

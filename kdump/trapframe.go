@@ -69,7 +69,12 @@ func (f *File) userFrame(va uint64) (dump.Registers, bool) {
 	if err != nil {
 		return dump.Registers{}, false
 	}
-	f.usedParts(va, len(b), usedTrapFrame(f.hdr.arch))
+	regs, ok := f.parseUserFrame(b, va)
+	f.usedUserFrame(va, len(b), ok)
+	return regs, ok
+}
+
+func (f *File) parseUserFrame(b []byte, va uint64) (dump.Registers, bool) {
 	switch f.hdr.arch {
 	case dump.AMD64:
 		tf, err := threadcontext.ParseTrapFrame(b)

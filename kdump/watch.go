@@ -19,6 +19,7 @@ const (
 	UseFolder               // the folders of a path, in UTF-16: other characters will do
 	UseFolder8              // the same in 8-bit characters
 	UsePresence             // bytes have to be there, whatever they are
+	UseRegister             // saved registers of code that did not fail: what points nowhere may be another value
 )
 
 // Watcher is told which bytes of the file are used: n at file offset off. Va is the
@@ -209,6 +210,26 @@ func usedContext(a dump.Arch) [][2]int {
 		return [][2]int{{0, 0x110}}
 	}
 	return nil
+}
+
+// usedUserFrame tells what of a KTRAP_FRAME from user mode was used, when it is one:
+// another is found to be none by zeros, too.
+func (f *File) usedUserFrame(va uint64, size int, ok bool) {
+	switch {
+	case f.watched == nil:
+	case !ok:
+		f.usedParts(va, size, nil)
+	case f.hdr.arch == dump.AMD64:
+		f.usedParts(va, size, [][2]int{{0x28, 8}, {0x168, threadcontext.TrapFrameSize - 0x168}})
+		f.as(UseRegister, 0, func() {
+			f.usedAt(f.mem, va+0x30, 0x38)  // rax to r11
+			f.usedAt(f.mem, va+0x140, 0x20) // rbx, rdi, rsi, rbp
+		})
+	case f.hdr.arch == dump.ARM64:
+		f.usedParts(va, size, [][2]int{{0x90, 4}, {0x98, 8}, {0x138, 0x18}})
+	default:
+		f.usedParts(va, size, usedTrapFrame(f.hdr.arch))
+	}
 }
 
 // usedTrapFrame are those of a KTRAP_FRAME.

@@ -1,6 +1,11 @@
 package scrub
 
-import "dumptriage/dump"
+import (
+	"maps"
+	"slices"
+
+	"dumptriage/dump"
+)
 
 // Parts of a CONTEXT that ContextFlags announces (winnt.h).
 const (
@@ -45,6 +50,48 @@ func slotsFrom(off, n int) []slot {
 		out[i] = slot{dump.Reg(i), off + 8*i, 8}
 	}
 	return out
+}
+
+// pointsNowhere reports whether a register of an x64 processor is neither a small number
+// nor an address, whatever the paging: then it is data, such as eight characters.
+func pointsNowhere(v uint64) bool {
+	const low, high = 1 << 47, 0xff << 56
+	return v >= low && v < high
+}
+
+// withoutData returns registers in which 1 stands for what points nowhere.
+func withoutData(r dump.Registers) *dump.Registers {
+	l := layouts[r.Arch]
+	if l == nil || r.Arch != dump.AMD64 { // ARM64 signs pointers in these bits
+		return &r
+	}
+	for _, s := range l.slots {
+		if v, ok := r.Get(s.reg); ok && s.size == registerSize && s.reg != r.Arch.PCReg() && s.reg != r.Arch.SPReg() && pointsNowhere(v) {
+			r.Set(s.reg, 1)
+		}
+	}
+	return &r
+}
+
+// reduceRegisters does so with saved registers of a kernel dump.
+func (k *kernelFile) reduceRegisters() error {
+	for _, number := range slices.Sorted(maps.Keys(k.registers)) {
+		for i := range pageSize {
+			if !k.registers[number].has(i) {
+				continue
+			}
+			var b [registerSize]byte
+			off := number*pageSize + int64(i)
+			if n, err := k.in.File.ReadAt(b[:], off); n < len(b) {
+				return &dump.Error{Code: dump.IO, File: k.in.Path, Offset: off, Size: registerSize, Msg: "cannot be read", Err: err}
+			}
+			if pointsNowhere(le.Uint64(b[:])) {
+				mark(k.zeros, off, registerSize)
+				mark(k.ones, off, 1)
+			}
+		}
+	}
+	return nil
 }
 
 // context encodes registers as the CONTEXT of their architecture, nil when there are

@@ -251,6 +251,15 @@ func (s *scrubber) isCode(v uint64) bool {
 	return false
 }
 
+// contextOf returns the registers of a thread that are written. Those of the one that
+// failed tell why.
+func (s *scrubber) contextOf(t *dump.Thread) *dump.Registers {
+	if e := s.in.Exception(); s.loose() || e != nil && e.ThreadID == t.ID {
+		return &t.Context
+	}
+	return withoutData(t.Context)
+}
+
 // regions returns what is kept of the protections: of code and of what is in the
 // dump, or all when that did not do.
 func (s *scrubber) regions() []dump.Region {

@@ -25,6 +25,7 @@ type kernelFile struct {
 
 	// What is written in the place of what was there, by page number: 0 and 1, and for
 	// folders 0 and backslashes.
+	registers       map[int64]*pageUse // the first byte of each
 	zeros, ones     map[int64]*pageUse
 	blanks, slashes map[int64]*pageUse
 }
@@ -41,7 +42,7 @@ const maxRuns = 1 << 16 // reads that are noted before those that adjoin are joi
 // watchKernel opens the dump once more, so that what is used of it is noted.
 func watchKernel(in *triage.Dump, names bool) (*kernelFile, *triage.Dump, error) {
 	k := &kernelFile{in: in, structure: map[int64]*pageUse{}, memory: map[int64]*pageUse{}, present: map[int64]*pageUse{},
-		blanks: map[int64]*pageUse{}, slashes: map[int64]*pageUse{}}
+		registers: map[int64]*pageUse{}, blanks: map[int64]*pageUse{}, slashes: map[int64]*pageUse{}}
 	d, err := in.Watched(k.used, names)
 	if err != nil {
 		return nil, nil, err
@@ -67,6 +68,11 @@ func (k *kernelFile) used(use kdump.Use, va uint64, off int64, n int) {
 		}
 	case kdump.UsePresence:
 		mark(k.present, off, n)
+	case kdump.UseRegister:
+		mark(k.structure, off, n)
+		for at := off; at+registerSize <= off+int64(n); at += registerSize {
+			mark(k.registers, at, 1)
+		}
 	case kdump.UseMemory:
 		if k.systemMem && k.userAddress(va) {
 			return
@@ -77,6 +83,8 @@ func (k *kernelFile) used(use kdump.Use, va uint64, off int64, n int) {
 		mark(k.structure, off, n)
 	}
 }
+
+const registerSize = 8
 
 func (k *kernelFile) userAddress(va uint64) bool {
 	if k.in.Format() == dump.FormatKernel32 {
@@ -193,6 +201,11 @@ func (k *kernelFile) bytes(off int64, n int) ([]byte, error) {
 func (s *scrubber) reduceStacks() error {
 	k := s.kernel
 	k.zeros, k.ones = map[int64]*pageUse{}, map[int64]*pageUse{}
+	if !s.loose() {
+		if err := k.reduceRegisters(); err != nil {
+			return err
+		}
+	}
 	budget := uint64(2 * stackBudget)
 	for i := range 2 * len(s.places) { // twice: what one stack keeps another one does not take away
 		a, restore := &s.places[i%len(s.places)], i >= len(s.places)

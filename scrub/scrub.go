@@ -311,7 +311,7 @@ func (s *scrubber) write(blocks []block) []byte {
 	w.system(s.in.System())
 	w.process(s.in.Process())
 	threads := s.in.Threads()
-	w.threads(threads)
+	w.threads(threads, s.contextOf)
 	w.threadInfo(threads)
 	if s.opt.KeepNames {
 		w.names(threads)

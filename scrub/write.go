@@ -162,11 +162,11 @@ func (w *writer) process(p *dump.Process) {
 
 // threads writes stacks without bytes, as dumps with a Memory64List do: their
 // bounds are facts, what lies in them is in that list.
-func (w *writer) threads(all []dump.Thread) {
+func (w *writer) threads(all []dump.Thread, of func(*dump.Thread) *dump.Registers) {
 	contexts := make([]record, len(all))
 	at := make([]uint32, len(all))
 	for i := range all {
-		if contexts[i] = context(&all[i].Context); contexts[i] != nil {
+		if contexts[i] = context(of(&all[i])); contexts[i] != nil {
 			at[i] = w.put(contexts[i])
 		}
 	}
