@@ -106,24 +106,26 @@ func (l *lister) argument(arg string, stdin io.Reader) error {
 }
 
 // folder adds the dumps in a folder. What cannot be listed is left out: the
-// others are no worse for it.
+// others are no worse for it. Links to folders are not followed, but for one that
+// was named itself.
 func (l *lister) folder(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if path == dir {
-				return err
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		_ = filepath.WalkDir(filepath.Join(dir, e.Name()), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				if l.warn != nil {
+					l.warn(err)
+				}
+			} else if !d.IsDir() && looksLikeDump(d.Name()) && (d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0) {
+				l.add(path)
 			}
-			if l.warn != nil {
-				l.warn(err)
-			}
-			return nil
-		}
-		if !d.IsDir() && looksLikeDump(d.Name()) && (d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0) {
-			l.add(path)
-		}
-		return nil
-	})
-	return err
+			return nil // all go on
+		})
+	}
+	return nil
 }
 
 // maxLine is the longest path in a list.
