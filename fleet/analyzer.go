@@ -25,6 +25,7 @@ type Record struct {
 // the next. It is used by one goroutine.
 type Analyzer struct {
 	Tool   report.Tool
+	Flags  string         // see report.Options.BatchOptions
 	Triage triage.Options // Cache is the analyzer's own
 	Rules  *verdict.Rules
 	Frames int  // frames of each half of a stack in the JSON, 0 for all
@@ -142,7 +143,7 @@ func (o *opened) refuse(d *triage.Dump, why string) {
 
 // options are those of a record with the given key.
 func (a *Analyzer) options(key string) report.Options {
-	opt := report.Options{Tool: a.Tool, BatchKey: key}
+	opt := report.Options{Tool: a.Tool, BatchKey: key, BatchOptions: a.Flags}
 	if a.Redact != nil {
 		opt.Redact = a.Redact()
 	}

@@ -30,6 +30,9 @@ func BucketJSON(b *store.Bucket) report.BucketJSON {
 	for _, v := range b.Versions {
 		j.Versions = append(j.Versions, report.VersionJSON{Version: v.Value, Dumps: v.Dumps})
 	}
+	for _, v := range b.Modules {
+		j.Modules = append(j.Modules, report.VersionJSON{Version: v.Value, Dumps: v.Dumps})
+	}
 	return j
 }
 
@@ -76,14 +79,41 @@ func Diff(ctx context.Context, older, newer *store.Store) (d Difference, err err
 }
 
 // DiffSince tells which buckets of a database have dumps that were written at a time or
-// later. None is ever gone.
-func DiffSince(ctx context.Context, s *store.Store, t time.Time) (d Difference, err error) {
-	before, err := s.CountBefore(ctx, t)
+// later, and before the second time unless that is zero. None is ever gone.
+func DiffSince(ctx context.Context, s *store.Store, from, to time.Time) (d Difference, err error) {
+	before, err := s.Before(ctx, from)
 	if err != nil {
 		return d, err
 	}
 	is, err := s.Buckets(ctx, "")
-	return grown(before, is), err
+	if err != nil {
+		return d, err
+	}
+	if !to.IsZero() {
+		then, err := s.Before(ctx, to)
+		if err != nil {
+			return d, err
+		}
+		is = asOf(is, then)
+	}
+	counts := map[string]int{}
+	for id := range before {
+		counts[id] = before[id].Dumps
+	}
+	return grown(counts, is), nil
+}
+
+// asOf is what of the buckets was there at a time, most dumps first.
+func asOf(is []store.Bucket, then map[string]store.Bucket) []store.Bucket {
+	var out []store.Bucket
+	for _, b := range is {
+		if was, ok := then[b.ID]; ok {
+			b.Dumps, b.FirstSeen, b.LastSeen = was.Dumps, was.FirstSeen, was.LastSeen
+			out = append(out, b)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b store.Bucket) int { return b.Dumps - a.Dumps })
+	return out
 }
 
 // grown lists the buckets that have more dumps than before.
@@ -100,4 +130,13 @@ func grown(before map[string]int, is []store.Bucket) (d Difference) {
 		}
 	}
 	return d
+}
+
+// JoinedJSON is what came of a database that was added to another.
+func JoinedJSON(path string, j store.Joined) report.JoinedJSON {
+	out := report.JoinedJSON{Path: path, Dumps: j.Dumps, Added: j.Added}
+	for _, c := range j.Conflicts {
+		out.Conflicts = append(out.Conflicts, report.ConflictJSON(c))
+	}
+	return out
 }

@@ -12,6 +12,8 @@ import (
 // Facts are what a fleet keeps of an incident: enough to bucket, to compare, and
 // to tell since when and in which versions it happens.
 type Facts struct {
+	Tool      report.Tool // that made the record
+	Batch     report.BatchJSON
 	Key       string // of the job, see Key; "" when its files could not be read
 	Path      string
 	Status    string    // OK, PARTIAL or ERROR
@@ -22,7 +24,9 @@ type Facts struct {
 	Arch, OS  string
 	Threads   int
 	Signature report.SignatureJSON // without a text when there is none
-	Modules   []ModuleVersion      // on the stack, in its order
+	// Blame is what the verdict holds responsible, "" nothing, and how sure it is.
+	Blame, Confidence string
+	Modules           []ModuleVersion // on the stack, in its order
 }
 
 // ModuleVersion is a build of a module.
@@ -30,6 +34,7 @@ type ModuleVersion struct{ Name, Version, CodeID string }
 
 // record is the part of a line that facts are in.
 type record struct {
+	Tool      report.Tool           `json:"tool"`
 	Status    string                `json:"status"`
 	Errors    []report.ErrorJSON    `json:"errors"`
 	Inputs    []report.InputJSON    `json:"inputs"`
@@ -40,6 +45,7 @@ type record struct {
 	Threads   int                   `json:"thread_count"`
 	Modules   []report.ModuleJSON   `json:"modules"`
 	Signature *report.SignatureJSON `json:"signature"`
+	Analysis  *report.AnalysisJSON  `json:"analysis"`
 }
 
 // FactsOf reads the facts from a JSON line, of this run or an earlier one.
@@ -48,9 +54,9 @@ func FactsOf(line []byte) (Facts, error) {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return Facts{}, &dump.Error{Code: dump.BadRecord, Offset: -1, Size: -1, Msg: "not a record of batch", Err: err}
 	}
-	f := Facts{Status: r.Status, Threads: r.Threads}
+	f := Facts{Tool: r.Tool, Status: r.Status, Threads: r.Threads}
 	if r.Batch != nil {
-		f.Key = r.Batch.Key
+		f.Key, f.Batch = r.Batch.Key, *r.Batch
 	}
 	if len(r.Inputs) > 0 {
 		f.Path = r.Inputs[0].Path
@@ -70,6 +76,9 @@ func FactsOf(line []byte) (Facts, error) {
 	}
 	if r.Signature != nil {
 		f.Signature = *r.Signature
+	}
+	if r.Analysis != nil {
+		f.Blame, f.Confidence = r.Analysis.Blame, r.Analysis.Confidence
 	}
 	f.versions(r.Modules)
 	return f, nil

@@ -87,12 +87,16 @@ func readDone(r io.Reader, name string, visit func([]byte) error) (*Done, int64,
 	br := bufio.NewReaderSize(r, 1<<20)
 	end := int64(0)
 	for n := 1; ; n++ {
-		line, err := br.ReadBytes('\n')
+		head, err := br.Peek(len(recordBegin))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, 0, err
 		}
-		if !isBegun(line) {
+		if !isBegun(head) { // before the line is read, which may be the whole of another file
 			return nil, 0, notRecord(name, n)
+		}
+		line, err := br.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, 0, err
 		}
 		if err != nil {
 			return d, end, nil

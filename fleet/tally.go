@@ -34,6 +34,9 @@ func (t *Tally) Add(f *Facts) {
 		t.buckets[f.Signature.ID] = b
 	}
 	b.Count++
+	if b.Blame == "" && f.Blame != "" {
+		b.Example, b.Blame, b.Confidence = f.Path, f.Blame, f.Confidence
+	}
 }
 
 // Rows returns the buckets, largest first, equal ones by id.

@@ -29,7 +29,8 @@ type BucketJSON struct {
 	MergedInto       string        `json:"merged_into,omitempty"`
 	Clusters         []string      `json:"clusters,omitempty" jsonschema_description:"of like stacks (show)"`
 	Related          []string      `json:"related,omitempty" jsonschema_description:"buckets with stacks in the same clusters (show)"`
-	Versions         []VersionJSON `json:"versions,omitempty"`
+	Versions         []VersionJSON `json:"versions,omitempty" jsonschema_description:"of the process's image (show)"`
+	Modules          []VersionJSON `json:"modules,omitempty" jsonschema_description:"builds of the other modules on the stacks, most dumps first, at most 100 (show)"`
 	Examples         []string      `json:"examples,omitempty" jsonschema_description:"paths of dumps, latest first (show)"`
 }
 
@@ -64,6 +65,43 @@ func BucketLines(w io.Writer, buckets []BucketJSON, opt Options) error {
 	return s.w.Flush()
 }
 
+// JoinedJSON is what came of a database whose dumps were added to another.
+type JoinedJSON struct {
+	Path      string         `json:"path"`
+	Dumps     int            `json:"dumps"`
+	Added     int            `json:"added" jsonschema_description:"of the dumps, those that were not known"`
+	Conflicts []ConflictJSON `json:"conflicts,omitempty" jsonschema_description:"what people said there and otherwise here, where it stays"`
+}
+
+// ConflictJSON is what two databases say differently of one bucket.
+type ConflictJSON struct {
+	Bucket string `json:"bucket"`
+	What   string `json:"what" jsonschema:"enum=state,enum=note,enum=merged"`
+	Here   string `json:"here"`
+	There  string `json:"there"`
+}
+
+// JoinedDocument writes what came of databases that were added to one as JSON.
+func JoinedDocument(w io.Writer, joined []JoinedJSON, opt Options) error {
+	opt.hide(&joined)
+	d := header(opt.Tool, nil, nil)
+	d.Status, d.Joined = StatusOK, joined
+	return newStream(w, opt).document(&d, nil)
+}
+
+// JoinedText writes the same as text.
+func JoinedText(w io.Writer, joined []JoinedJSON, opt Options) error {
+	opt.hide(&joined)
+	bw := bufio.NewWriter(w)
+	for _, j := range joined {
+		fmt.Fprintf(bw, "%s: %s, %d added\n", clean(j.Path), plural(j.Dumps, "dump"), j.Added)
+		for _, c := range j.Conflicts {
+			fmt.Fprintf(bw, "  %s: %s is %q here and %q there; it stays\n", clean(c.Bucket), c.What, clean(c.Here), clean(c.There))
+		}
+	}
+	return bw.Flush()
+}
+
 // BucketsCSV writes buckets as a table for spreadsheets, by RFC 4180, with a line of
 // headings.
 func BucketsCSV(w io.Writer, buckets []BucketJSON, opt Options) error {
@@ -71,11 +109,24 @@ func BucketsCSV(w io.Writer, buckets []BucketJSON, opt Options) error {
 	cw := csv.NewWriter(w)
 	_ = cw.Write([]string{"id", "dumps", "before", "change", "state", "first_seen", "last_seen", "kind", "class", "text", "fixed_module", "fixed_version", "regressed_version", "note"})
 	for _, b := range buckets {
-		_ = cw.Write([]string{b.ID, strconv.Itoa(b.Dumps), strconv.Itoa(b.Before), b.Change, b.State, b.FirstSeen, b.LastSeen, b.Kind, b.Class, clean(b.Text),
-			b.FixedModule, b.FixedVersion, b.RegressedVersion, clean(b.Note)}) // Error tells
+		row := []string{b.ID, strconv.Itoa(b.Dumps), strconv.Itoa(b.Before), b.Change, b.State, b.FirstSeen, b.LastSeen, b.Kind, b.Class, b.Text,
+			b.FixedModule, b.FixedVersion, b.RegressedVersion, b.Note}
+		for i := range row {
+			row[i] = cell(row[i])
+		}
+		_ = cw.Write(row) // Error tells
 	}
 	cw.Flush()
 	return cw.Error()
+}
+
+// cell is a text that no spreadsheet takes for a formula: names in dumps are not trusted.
+func cell(s string) string {
+	s = clean(s)
+	if s != "" && strings.ContainsRune("=+-@|%\uff1d\uff0b\uff0d\uff20", []rune(s)[0]) {
+		return "'" + s
+	}
+	return s
 }
 
 // BucketsText writes a table of buckets.
@@ -109,6 +160,9 @@ func day(s string) string {
 	return s[:min(len(s), len("2006-01-02"))]
 }
 
+// moduleLines is how many builds of modules the text of a bucket names.
+const moduleLines = 20
+
 // BucketText writes all that is known of a bucket.
 func BucketText(w io.Writer, b *BucketJSON, opt Options) error {
 	opt.hide(b)
@@ -135,6 +189,13 @@ func BucketText(w io.Writer, b *BucketJSON, opt Options) error {
 	line("Note", b.Note)
 	for _, v := range b.Versions {
 		line("Version", fmt.Sprintf("%s (%d)", v.Version, v.Dumps))
+	}
+	for i, m := range b.Modules {
+		if i == moduleLines {
+			line("Module", fmt.Sprintf("and %d builds more, which --json has", len(b.Modules)-i))
+			break
+		}
+		line("Module", fmt.Sprintf("%s (%d)", m.Version, m.Dumps))
 	}
 	for _, c := range b.Clusters {
 		line("Cluster", c)

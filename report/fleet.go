@@ -12,21 +12,23 @@ import (
 
 // BatchJSON tells a record of many from the others.
 type BatchJSON struct {
-	Key string `json:"key" jsonschema_description:"of the content of the files; equal for equal dumps whatever their names"`
+	Key      string `json:"key,omitempty" jsonschema_description:"of the content of the files; equal for equal dumps whatever their names"`
+	Options  string `json:"options,omitempty" jsonschema_description:"of the flags that change records, when any was given: equal for equal flags"`
+	Redacted bool   `json:"redacted,omitempty"`
 }
 
-func batchJSON(key string) *BatchJSON {
-	if key == "" {
+func batchJSON(opt *Options) *BatchJSON {
+	if opt.BatchKey == "" && opt.BatchOptions == "" {
 		return nil
 	}
-	return &BatchJSON{key}
+	return &BatchJSON{opt.BatchKey, opt.BatchOptions, opt.Redact != nil}
 }
 
 // BatchFailureJSON is FailureJSON for a record of a batch.
 func BatchFailureJSON(w io.Writer, opt Options, inputs []triage.Input, errs []*dump.Error) error {
 	opt.hide(&inputs, &errs)
 	d := header(opt.Tool, inputs, errs)
-	d.Status, d.Batch = StatusError, batchJSON(opt.BatchKey)
+	d.Status, d.Batch = StatusError, batchJSON(&opt)
 	return newStream(w, opt).document(&d, nil)
 }
 
@@ -35,7 +37,22 @@ type BucketRow struct {
 	ID      string
 	Text    string
 	Count   int
+	Note    string // such as new; "" nothing
 	Example string // path of a dump of it
+	// Blame is what is held responsible in that dump, "" nothing.
+	Blame, Confidence string
+}
+
+// example tells of one dump of a bucket what was judged of it, and where it lies.
+func (r *BucketRow) example() string {
+	if r.Blame == "" {
+		return "example " + clean(r.Example)
+	}
+	blame := "blame " + clean(r.Blame)
+	if r.Confidence != "" {
+		blame += " (" + clean(r.Confidence) + ")"
+	}
+	return blame + ", example " + clean(r.Example)
 }
 
 // bucketRows is how many buckets a table shows.
@@ -60,6 +77,7 @@ func BatchTable(w io.Writer, rows []BucketRow, records int, status map[string]in
 			break
 		}
 		fmt.Fprintf(bw, "%7d  %-16s  %s\n", r.Count, clean(r.ID), clean(r.Text))
+		fmt.Fprintf(bw, "%7s  %-16s  %s\n", "", r.Note, r.example())
 	}
 	fmt.Fprintf(bw, "%s in %s: %d OK, %d partial, %d failed\n", plural(records, "dump"), plural(len(rows), "bucket"), status[StatusOK], status[StatusPartial], status[StatusError])
 	for _, f := range failed {

@@ -22,7 +22,7 @@ func JSON(w io.Writer, inc *triage.Incident, opt Options) error {
 	h := hexFor(inc.System.Arch)
 	d := header(opt.Tool, inc.Inputs, inc.Errors)
 	d.Status, _ = Status(inc)
-	d.Batch = batchJSON(opt.BatchKey)
+	d.Batch = batchJSON(&opt)
 	d.PID = pid(inc)
 	d.Captured = timeText(inc.Captured)
 	d.Process, d.SystemInfo = processJSON(inc), systemJSON(&inc.System)

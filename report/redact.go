@@ -67,6 +67,8 @@ var policies = map[string]redact.Policy{
 	"bugcheck.DeviceNode.Instance":    redact.Secret, // it may end with the device's serial number
 	"crash.Thrown.Message":            redact.Secret,
 	"report.BucketJSON.Note":          redact.Secret,
+	"report.ConflictJSON.Here":        redact.Secret, // it may be a note
+	"report.ConflictJSON.There":       redact.Secret,
 	"managed.Exception.Message":       redact.Secret,
 	"managed.Thread.Name":             redact.Name,
 
@@ -199,6 +201,9 @@ var policies = map[string]redact.Policy{
 	"report.BucketJSON.MergedInto":       redact.Keep,
 	"report.BucketJSON.Clusters":         redact.Keep,
 	"report.BucketJSON.Examples":         redact.Base,
+	"report.JoinedJSON.Path":             redact.Base,
+	"report.ConflictJSON.Bucket":         redact.Keep,
+	"report.ConflictJSON.What":           redact.Keep,
 	"report.ScrubJSON.Output":            redact.Base,
 	"report.ScrubJSON.KernelOutput":      redact.Base,
 	"report.ScrubJSON.Differences":       redact.Sentence,

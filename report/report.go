@@ -37,6 +37,8 @@ type Options struct {
 	Brief  bool // triage text only: the verdict alone
 	// BatchKey, of a batch, is the key of the files' content.
 	BatchKey string
+	// BatchOptions, of a batch, tells the flags that change records.
+	BatchOptions string
 	// ExplainSignature shows what became of every frame on the way to the
 	// signature.
 	ExplainSignature bool

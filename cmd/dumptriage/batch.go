@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,7 +94,9 @@ func runBatch(c *cli.Context) error {
 			if limits == (fleet.Limits{}) {
 				return newAnalyzer(), nil
 			}
-			return &fleet.Process{Options: basicOptions(c), Limits: limits, Command: workerCommand}, nil
+			opt := basicOptions(c)
+			opt.BatchOptions = recordFlags(c)
+			return &fleet.Process{Options: opt, Limits: limits, Command: workerCommand}, nil
 		},
 	})
 	b.progress.done()
@@ -100,6 +105,38 @@ func runBatch(c *cli.Context) error {
 	}
 	return b.table()
 }
+
+// recordFlags tells runs with equal records from others: "" when no flag was given that
+// changes a record, else a hash. Of redacted records it does not depend on paths, which
+// might be guessed by it.
+func recordFlags(c *cli.Context) string {
+	var all []string
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if !c.IsSet(name) || slices.Contains(runFlags, name) {
+			continue
+		}
+		value := fmt.Sprint(c.Value(name))
+		if list, ok := c.Value(name).(cli.StringSlice); ok {
+			value = strings.Join(list.Value(), "\x00")
+		}
+		if c.Bool(redactFlag.Name) && slices.Contains(pathFlags, name) {
+			value = ""
+		}
+		all = append(all, name+"="+value)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	sum := sha256.Sum256([]byte(strings.Join(all, "\x00")))
+	return hex.EncodeToString(sum[:4])
+}
+
+// runFlags are the flags of batch that change no record, only whether and where there is one.
+var runFlags = []string{jobsFlag.Name, outFlag.Name, dbFlag.Name, resumeFlag.Name, shardFlag.Name, timeoutFlag.Name, maxMemoryFlag.Name, quietFlag.Name, workerFlag.Name}
+
+var pathFlags = []string{imagesFlag.Name, symbolsFlag.Name, rulesFlag.Name}
 
 // batchMemory is what the collector takes for fair for each worker: it steers
 // how often garbage is looked for, and forbids nothing.
@@ -111,7 +148,8 @@ type batchRun struct {
 	out      *batchFile
 	db       *store.Store // nil: none is wanted
 	total    int
-	tally    fleet.Tally
+	earlier  int         // records of an earlier run
+	tally    fleet.Tally // of both
 	progress *progress
 }
 
@@ -124,7 +162,8 @@ func (b *batchRun) emit(r fleet.Record) error {
 		return err
 	}
 	b.tally.Add(&f)
-	b.progress.update(b.tally.Records, b.total)
+	b.progress.failed = b.tally.Status[report.StatusError]
+	b.progress.update(b.tally.Records-b.earlier, b.total-min(b.earlier, b.total))
 	return b.keep(&f)
 }
 
@@ -134,18 +173,31 @@ func (b *batchRun) keep(f *fleet.Facts) error {
 	if b.db == nil {
 		return nil
 	}
-	return inDatabase(b.c, b.db.Add(b.c.Context, f.Incident()))
+	return inDatabase(b.c.String(dbFlag.Name), b.db.Add(b.c.Context, f.Incident()))
 }
 
-// open opens the output, and adds to the database what an earlier run has written.
+// open opens the output, and takes what an earlier run has written for this run's.
 func (b *batchRun) open() (done *fleet.Done, err error) {
+	others := 0
+	flags := recordFlags(b.c)
 	b.out, done, err = batchOutput(b.c, func(line []byte) error {
 		f, err := fleet.FactsOf(line)
 		if err != nil {
 			return err
 		}
+		if f.Key != "" && f.Batch.Redacted != b.c.Bool(redactFlag.Name) { // none would be known again
+			return usagef("the records in %s are %s: go on with it as it was begun", b.c.String(outFlag.Name), map[bool]string{true: "redacted", false: "not redacted"}[f.Batch.Redacted])
+		}
+		if f.Batch.Options != flags || f.Tool != tool() {
+			others++
+		}
+		b.tally.Add(&f)
+		b.earlier++
 		return b.keep(&f)
 	})
+	if err == nil && others > 0 {
+		warn(b.c, "%d of them were made with other flags or by another version, and stay as they are", others)
+	}
 	return done, err
 }
 
@@ -154,7 +206,7 @@ func (b *batchRun) close(err error) error {
 		err = errors.Join(err, b.out.Close())
 	}
 	if b.db != nil {
-		err = errors.Join(err, inDatabase(b.c, b.db.Close(b.c.Context)))
+		err = errors.Join(err, inDatabase(b.c.String(dbFlag.Name), b.db.Close(b.c.Context)))
 	}
 	return err
 }
@@ -166,19 +218,38 @@ func (b *batchRun) table() error {
 		w = b.c.App.Writer
 	}
 	if w != b.c.App.ErrWriter || !b.c.Bool(quietFlag.Name) {
-		if err := report.BatchTable(w, b.tally.Rows(), b.tally.Records, b.tally.Status, b.tally.Failed); err != nil {
+		if err := report.BatchTable(w, b.rows(), b.tally.Records, b.tally.Status, b.tally.Failed); err != nil {
 			return err
 		}
 	}
 	if b.db != nil {
-		for _, r := range b.db.Regressions() {
-			warn(b.c, "bucket %s is back: fixed in %s, met in %s", r.Bucket, r.Fixed, r.Version)
-		}
+		tellRegressions(b.c, b.db)
 	}
 	if b.tally.Records > b.tally.Status[report.StatusOK] {
 		return statusError(exitPartial)
 	}
 	return nil
+}
+
+// rows are the buckets, with what the database says of them.
+func (b *batchRun) rows() []report.BucketRow {
+	rows := b.tally.Rows()
+	if b.db == nil {
+		return rows
+	}
+	back := map[string]bool{}
+	for _, r := range b.db.Regressions() {
+		back[r.Bucket] = true
+	}
+	for i := range rows {
+		switch r := &rows[i]; {
+		case back[r.ID]:
+			r.Note = "back"
+		case b.db.Made(r.ID):
+			r.Note = "new"
+		}
+	}
+	return rows
 }
 
 // analyzers returns what makes in-process workers of the command line's options.
@@ -200,7 +271,7 @@ func analyzers(c *cli.Context) (func() *fleet.Analyzer, error) {
 		topt.HashLimit = hashAll
 	}
 	return func() *fleet.Analyzer {
-		a := &fleet.Analyzer{Tool: tool(), Triage: topt, Rules: rules, Frames: frames, Alone: c.Bool(aloneFlag.Name)}
+		a := &fleet.Analyzer{Tool: tool(), Flags: recordFlags(c), Triage: topt, Rules: rules, Frames: frames, Alone: c.Bool(aloneFlag.Name)}
 		if c.Bool(redactFlag.Name) {
 			a.Redact = func() *redact.Redactor { return newRedactor(c) }
 		}

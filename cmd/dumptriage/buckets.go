@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"dumptriage/dump"
 	"dumptriage/fleet"
 	"dumptriage/fleet/store"
 	"dumptriage/report"
+	"dumptriage/triage"
 )
 
 var (
@@ -31,11 +34,12 @@ func bucketsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "buckets",
 		Usage:     "list, show and mark the buckets of a database that batch --db fills",
-		ArgsUsage: "list|show ID|set ID|merge FROM INTO|diff OLDER.db|diff DATE|export|tune",
+		ArgsUsage: "list|show ID|set ID|merge FROM INTO|merge OTHER.db ...|diff OLDER.db [NEWER.db]|diff DATE [DATE]|export|tune",
 		UsageText: "dumptriage buckets list|show|set|merge|diff|export|tune --db FILE [flags]",
 		Description: "list shows the buckets, show one of them with its versions and dumps, set marks one as known or\n" +
-			"fixed, merge makes one bucket count as another, diff tells what is new against an older database\n" +
-			"or since a date such as 2024-05-31 (UTC),\n" +
+			"fixed, merge makes one bucket count as another, or adds other databases, such as those of several\n" +
+			"machines, to one, diff tells what is new against an older database, or since a date such as\n" +
+			"2024-05-31 (UTC) or between two,\n" +
 			"export prints all as JSON lines, and tune finds the parameters of clusters that agree best with\n" +
 			"what people say of dumps. The beginning of an id will do.",
 		Flags:  []cli.Flag{dbFlag, stateFlag, topFlag, fixedFlag, noteFlag, labelsFlag, writeFlag, csvFlag, jsonFlag, quietFlag},
@@ -43,13 +47,28 @@ func bucketsCommand() *cli.Command {
 	}
 }
 
-// bucketActions are the words behind the verb and how many operands each takes.
-var bucketActions = map[string]struct {
-	operands int
-	run      func(c *cli.Context, s *store.Store, args []string) error
-}{
-	"list": {0, listBuckets}, "show": {1, showBucket}, "set": {1, setBucket}, "merge": {2, mergeBuckets}, "diff": {1, diffBuckets}, "export": {0, exportBuckets}, "tune": {0, tuneBuckets},
+// bucketAction is a word behind the verb.
+type bucketAction struct {
+	least, most int        // operands
+	flags       []string   // of those that not every action has
+	open        openerOfDB // nil: it opens databases itself
+	run         func(c *cli.Context, s *store.Store, args []string) error
 }
+
+type openerOfDB func(context.Context, string) (*store.Store, error)
+
+var bucketActions = map[string]bucketAction{
+	"list":   {0, 0, []string{"state", "top", "csv", "json"}, store.OpenReading, listBuckets},
+	"show":   {1, 1, []string{"json"}, store.OpenReading, showBucket},
+	"set":    {1, 1, []string{"state", "fixed-in", "note", "json"}, store.OpenExisting, setBucket},
+	"merge":  {1, math.MaxInt, []string{"json"}, nil, mergeAnything},
+	"diff":   {1, 2, []string{"csv", "json"}, nil, diffBuckets},
+	"export": {0, 0, []string{"state", "top", "csv", "json"}, store.OpenReading, exportBuckets},
+	"tune":   {0, 0, []string{"labels", "write", "json"}, nil, tuneBuckets},
+}
+
+// everyAction is what each of them takes.
+var everyAction = []string{"db", "quiet", "redact"}
 
 func runBuckets(c *cli.Context) error {
 	args := c.Args().Slice()
@@ -60,36 +79,117 @@ func runBuckets(c *cli.Context) error {
 	switch {
 	case !ok:
 		return usagef("buckets wants list, show, set, merge, diff, export or tune, not %q", args[0])
-	case len(args)-1 != action.operands:
-		return usagef("buckets %s takes %d operands", args[0], action.operands)
-	case c.String(dbFlag.Name) == "":
-		return usagef("buckets wants a database: --db FILE")
+	case len(args)-1 < action.least || len(args)-1 > action.most:
+		return usagef("buckets %s does not take %s", args[0], operandsWord(len(args)-1))
 	}
-	ctx := context.Background()
-	s, err := store.OpenExisting(ctx, c.String(dbFlag.Name))
-	if errors.Is(err, os.ErrNotExist) {
-		return usagef("%s: no such database; batch --db makes one", c.String(dbFlag.Name))
-	}
-	if err != nil {
+	if err := checkBucketFlags(c, args[0], action.flags); err != nil {
 		return err
 	}
-	err = inDatabase(c, action.run(c, s, args[1:]))
-	if cerr := s.Close(ctx); err == nil {
-		err = inDatabase(c, cerr)
+	var err error
+	if action.open == nil {
+		err = action.run(c, nil, args[1:])
+	} else {
+		err = withDatabase(c, action.open, func(s *store.Store) error { return action.run(c, s, args[1:]) })
 	}
 	if errors.Is(err, store.ErrNoBucket) {
 		return usagef("%v", err)
 	}
+	return failBuckets(c, err)
+}
+
+func operandsWord(n int) string {
+	if n == 1 {
+		return "an operand"
+	}
+	return fmt.Sprintf("%d operands", n)
+}
+
+// checkBucketFlags refuses flags that an action would not heed.
+func checkBucketFlags(c *cli.Context, action string, takes []string) error {
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if c.IsSet(name) && !slices.Contains(takes, name) && !slices.Contains(everyAction, name) {
+			return usagef("buckets %s has no flag --%s", action, name)
+		}
+	}
+	if c.Bool(csvFlag.Name) && c.Bool(jsonFlag.Name) {
+		return usagef("--csv and --json are two forms: take one")
+	}
+	if c.IsSet(topFlag.Name) && c.Int(topFlag.Name) < 1 {
+		return usagef("--top wants a number from 1 on")
+	}
+	return nil
+}
+
+// failBuckets prints a failure as JSON too, where that is wanted.
+func failBuckets(c *cli.Context, err error) error {
+	var usage usageError
+	if err == nil || errors.As(err, &usage) || !c.Bool(jsonFlag.Name) {
+		return err
+	}
+	e := dump.AsError(err)
+	if out, ok := c.App.Writer.(*output); ok && out.begun { // half of the answer is out
+		return err
+	}
+	if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrEmpty) || store.IsNoDatabase(err) {
+		e.Code = dump.UnsupportedFormat
+	} else if errors.Is(err, store.ErrDamaged) || store.IsDamage(err) {
+		e.Code = dump.BadRecord
+	}
+	if werr := report.FailureJSON(c.App.Writer, basicOptions(c), []triage.Input{{Path: c.String(dbFlag.Name), Size: -1}}, []*dump.Error{e}); werr != nil {
+		return werr
+	}
 	return err
 }
 
+// withDatabase does something with the database that --db names.
+func withDatabase(c *cli.Context, open openerOfDB, do func(*store.Store) error) error {
+	path := c.String(dbFlag.Name)
+	if path == "" {
+		return usagef("buckets wants a database: --db FILE")
+	}
+	return withDatabaseAt(c, path, open, do)
+}
+
+// withDatabaseAt does something with a database; errors name it.
+func withDatabaseAt(c *cli.Context, path string, open openerOfDB, do func(*store.Store) error) error {
+	s, err := open(c.Context, path)
+	if errors.Is(err, os.ErrNotExist) {
+		return usagef("%s: no such database; batch --db makes one", path)
+	}
+	if err != nil {
+		return &databaseError{"", err}
+	}
+	err = inDatabase(path, do(s))
+	if cerr := s.Close(context.Background()); err == nil {
+		err = inDatabase(path, cerr)
+	}
+	return err
+}
+
+// databaseError is one that says which database it is about.
+type databaseError struct {
+	path string // "" when err says it
+	err  error
+}
+
+func (e *databaseError) Error() string {
+	if e.path == "" {
+		return e.err.Error()
+	}
+	return e.path + ": " + e.err.Error()
+}
+
+func (e *databaseError) Unwrap() error { return e.err }
+
 // inDatabase says which database an error is about.
-func inDatabase(c *cli.Context, err error) error {
+func inDatabase(path string, err error) error {
 	var usage usageError
-	if err == nil || errors.As(err, &usage) || errors.Is(err, store.ErrNoBucket) {
+	var said *databaseError
+	if err == nil || errors.As(err, &usage) || errors.As(err, &said) || errors.Is(err, store.ErrNoBucket) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", c.String(dbFlag.Name), err)
+	return &databaseError{path, err}
 }
 
 // bucketList reads the buckets that the flags ask for.
@@ -134,6 +234,9 @@ func exportBuckets(c *cli.Context, s *store.Store, _ []string) error {
 	list, err := bucketList(c, s)
 	if err != nil {
 		return err
+	}
+	if c.Bool(csvFlag.Name) {
+		return report.BucketsCSV(c.App.Writer, list, basicOptions(c))
 	}
 	for i := range list {
 		if list[i], err = wholeBucket(c, s, list[i].ID); err != nil {
@@ -188,6 +291,12 @@ func setBucket(c *cli.Context, s *store.Store, args []string) error {
 	return printBucket(c, s, id)
 }
 
+// maxNote is how long a note may be; the database is no place for documents.
+const maxNote = 4000
+
+// versionPattern is what versions are compared by.
+var versionPattern = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9}){0,7}$`)
+
 func bucketChange(c *cli.Context) (change store.Change, err error) {
 	if c.IsSet(stateFlag.Name) {
 		state := store.State(c.String(stateFlag.Name))
@@ -201,7 +310,7 @@ func bucketChange(c *cli.Context) (change store.Change, err error) {
 		if !ok {
 			module, version = "", module
 		}
-		if strings.Trim(version, "0123456789.") != "" || version == "" {
+		if !versionPattern.MatchString(version) || ok && module == "" {
 			return change, usagef("--fixed-in wants a version such as 1.2.3.4 or app.dll=1.2.3.4, not %q", c.String(fixedFlag.Name))
 		}
 		change.FixedModule, change.FixedVersion = &module, &version
@@ -212,88 +321,13 @@ func bucketChange(c *cli.Context) (change store.Change, err error) {
 	}
 	if c.IsSet(noteFlag.Name) {
 		note := c.String(noteFlag.Name)
+		if len(note) > maxNote {
+			return change, usagef("--note wants at most %d bytes, not %d", maxNote, len(note))
+		}
 		change.Note = &note
 	}
 	if change == (store.Change{}) {
 		return change, usagef("set wants --state, --fixed-in or --note")
 	}
 	return change, nil
-}
-
-func mergeBuckets(c *cli.Context, s *store.Store, args []string) error {
-	from, err := s.Resolve(c.Context, args[0])
-	if err != nil {
-		return err
-	}
-	into, err := s.Resolve(c.Context, args[1])
-	if err != nil {
-		return err
-	}
-	if err := s.Merge(c.Context, from, into); err != nil {
-		return usagef("%v", err)
-	}
-	return printBucket(c, s, into)
-}
-
-func diffBuckets(c *cli.Context, s *store.Store, args []string) error {
-	if since, err := time.Parse(time.DateOnly, args[0]); err == nil {
-		d, err := fleet.DiffSince(c.Context, s, since)
-		if err != nil {
-			return err
-		}
-		return printBuckets(c, d.List())
-	}
-	older, err := store.OpenExisting(c.Context, args[0])
-	if err != nil {
-		return usagef("%v", err)
-	}
-	d, err := fleet.Diff(c.Context, older, s)
-	if cerr := older.Close(c.Context); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return fmt.Errorf("compared with %s: %w", args[0], err)
-	}
-	return printBuckets(c, d.List())
-}
-
-func tuneBuckets(c *cli.Context, s *store.Store, _ []string) error {
-	name := c.String(labelsFlag.Name)
-	if name == "" {
-		return usagef("buckets tune wants --labels FILE")
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return usagef("--labels: %v", err)
-	}
-	defer f.Close()
-	labels, err := fleet.ReadLabels(f, name)
-	if err != nil {
-		return usagef("--labels: %v", err)
-	}
-	p := newProgress(c, "trying parameters")
-	tuned, stacks, err := fleet.Tune(c.Context, s, labels, p.update)
-	p.done()
-	if err != nil {
-		return err
-	}
-	if stacks == 0 {
-		return usagef("--labels: no dump of the database is in %s", name)
-	}
-	var rows []report.TuneRow
-	for _, t := range tuned {
-		rows = append(rows, fleet.TuneRow(t, tuned[0].Params))
-	}
-	if c.Bool(jsonFlag.Name) {
-		err = report.TuneJSON(c.App.Writer, rows, stacks, basicOptions(c))
-	} else {
-		err = report.TuneText(c.App.Writer, rows, stacks)
-	}
-	if err != nil {
-		return err
-	}
-	if c.Bool(writeFlag.Name) && len(tuned) > 1 {
-		return s.Recluster(c.Context, tuned[1].Params)
-	}
-	return nil
 }

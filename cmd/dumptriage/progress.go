@@ -16,6 +16,8 @@ type progress struct {
 	begun time.Time
 	last  time.Time
 	shown bool
+	// failed is how many of what was done came to nothing.
+	failed int
 }
 
 func newProgress(c *cli.Context, what string) *progress {
@@ -35,7 +37,22 @@ func (p *progress) update(done, total int) {
 		return
 	}
 	p.last, p.shown = now, true
-	fmt.Fprintf(p.w, "\r%s: %d of %d\x1b[K", p.what, done, total)
+	fmt.Fprintf(p.w, "\r%s: %s\x1b[K", p.what, p.line(done, total, now.Sub(p.begun)))
+}
+
+// line tells how much is done, how fast, and how long the rest will take at that rate.
+func (p *progress) line(done, total int, took time.Duration) string {
+	s := fmt.Sprintf("%d of %d", done, total)
+	if rate := float64(done) / took.Seconds(); done > 0 && took > 0 {
+		s += fmt.Sprintf(", %.3g/s", rate)
+		if left := total - done; left > 0 {
+			s += fmt.Sprintf(", %v left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
+		}
+	}
+	if p.failed > 0 {
+		s += fmt.Sprintf(", %d failed", p.failed)
+	}
+	return s
 }
 
 // done wipes the line.

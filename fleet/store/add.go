@@ -43,12 +43,41 @@ type Regression struct{ Bucket, Key, Version, Fixed string }
 // batchSize is how many incidents one transaction adds.
 const batchSize = 128
 
+// maxText is how long a text of a dump may be that is kept: far longer than names and
+// messages are, and short enough for a database of many.
+const maxText = 4 << 10
+
+// capped is a text, or its begin and how much was cut off.
+func capped(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	keep := strings.ToValidUTF8(s[:maxText-32], "") // what comes out is not cut again
+	return fmt.Sprintf("%s... (%d bytes more)", keep, len(s)-len(keep))
+}
+
+// capTexts cuts what is too long. Paths stay: they are to be opened by.
+func (in *Incident) capTexts() {
+	for _, s := range []*string{&in.Reason, &in.Process, &in.Version, &in.Arch, &in.OS, &in.Algorithm, &in.Kind, &in.Class, &in.Text} {
+		*s = capped(*s)
+	}
+	in.Frames = slices.Clone(in.Frames)
+	for i := range in.Frames {
+		in.Frames[i] = capped(in.Frames[i])
+	}
+	in.Modules = slices.Clone(in.Modules)
+	for i, m := range in.Modules {
+		in.Modules[i] = Module{capped(m.Name), capped(m.Version), capped(m.CodeID)}
+	}
+}
+
 // Add adds an incident; it is written with others, at the latest by Flush or
 // Close. One without a key, whose files could not be read, is not kept.
 func (s *Store) Add(ctx context.Context, in Incident) error {
 	if in.Key == "" {
 		return nil
 	}
+	in.capTexts()
 	if s.pending = append(s.pending, in); len(s.pending) < batchSize {
 		return nil
 	}
@@ -82,6 +111,10 @@ func (s *Store) Flush(ctx context.Context) error {
 
 // Regressions returns those that were met since the store was opened.
 func (s *Store) Regressions() []Regression { return s.regressed }
+
+// Made reports whether a bucket was not there when the store was opened: its first dump
+// was added since.
+func (s *Store) Made(bucket string) bool { return s.made[bucket] }
 
 // adder adds incidents in one transaction.
 type adder struct {
@@ -138,6 +171,9 @@ func (a *adder) count(in *Incident) error {
 	seen := timeText(in.Captured)
 	isNew, err := a.inserted(`INSERT INTO buckets (bucket, algorithm, kind, class, text, dumps, first_seen, last_seen, state, fixed_module, fixed_version, regressed_version, note)
 		VALUES ($1, $2, $3, $4, $5, 1, $6, $6, 'new', '', '', '', '') ON CONFLICT (bucket) DO NOTHING`, in.Bucket, in.Algorithm, in.Kind, in.Class, in.Text, seen)
+	if isNew {
+		a.made[in.Bucket] = true
+	}
 	if err != nil || isNew {
 		return err
 	}

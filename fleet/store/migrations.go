@@ -103,18 +103,26 @@ const metaTable = `CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value
 // migrate brings a database up to date. One that a newer program made is refused, and
 // so is one that something else made. What is up to date is only read, so that nobody
 // who looks waits for somebody who adds.
-func migrate(ctx context.Context, db *sql.DB) error {
-	done, err := schema(ctx, db)
+func (s *Store) migrate(ctx context.Context) error {
+	done, err := s.schema(ctx, s.db)
 	if err != nil || done == int64(len(migrations)) {
 		return err
 	}
-	for _, first := range []string{`PRAGMA journal_mode = WAL`, metaTable} { // the mode stays with the file
-		if _, err := db.ExecContext(ctx, first); err != nil {
+	for _, first := range s.dialect.first {
+		if _, err := s.db.ExecContext(ctx, first); err != nil {
 			return err
 		}
 	}
-	return inTransaction(ctx, db, func(tx *sql.Tx) error {
-		done, err := schema(ctx, tx) // another process may have been first
+	return s.bringUp(ctx)
+}
+
+// bringUp does the migrations that were not done.
+func (s *Store) bringUp(ctx context.Context) error {
+	if _, err := s.db.ExecContext(ctx, metaTable); err != nil {
+		return err
+	}
+	return inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+		done, err := s.schema(ctx, tx) // another process may have been first
 		if err != nil {
 			return err
 		}
@@ -126,7 +134,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		if err := setMeta(ctx, tx, "schema", fmt.Sprint(len(migrations))); err != nil {
 			return err
 		}
-		_, err = schema(ctx, tx) // what was half there before must not be taken for whole
+		_, err = s.schema(ctx, tx) // what was half there before must not be taken for whole
 		return err
 	})
 }
@@ -135,9 +143,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 var wholeTables = []string{"meta", "dumps", "dump_paths", "dump_modules", "buckets", "stacks", "frames", "clusters", "representatives"}
 
 // schema is how many migrations were done.
-func schema(ctx context.Context, q querier) (int64, error) {
+func (s *Store) schema(ctx context.Context, q querier) (int64, error) {
 	tables := map[string]bool{}
-	err := each(ctx, q, `SELECT name FROM sqlite_master WHERE type = 'table'`, func(r *sql.Rows) error {
+	err := each(ctx, q, s.dialect.tables, func(r *sql.Rows) error {
 		var name string
 		err := r.Scan(&name)
 		tables[name] = true
@@ -147,16 +155,16 @@ func schema(ctx context.Context, q querier) (int64, error) {
 	case err != nil || len(tables) == 0:
 		return 0, err
 	case !tables["meta"]:
-		return 0, errForeign
+		return 0, ErrForeign
 	}
 	var text string
 	err = each(ctx, q, `SELECT value FROM meta WHERE name = 'schema'`, func(r *sql.Rows) error { return r.Scan(&text) })
 	if err != nil {
-		return 0, errors.Join(errForeign, err)
+		return 0, fmt.Errorf("%w (%w)", ErrForeign, err)
 	}
 	done, err := strconv.ParseInt(cmp.Or(text, "0"), 10, 64)
 	if err != nil || done < 0 || done == 0 && len(tables) > 1 {
-		return 0, errForeign
+		return 0, ErrForeign
 	}
 	if done > int64(len(migrations)) {
 		return 0, fmt.Errorf("the database has schema %d; this program knows schemas up to %d", done, len(migrations))
@@ -171,4 +179,5 @@ func schema(ctx context.Context, q querier) (int64, error) {
 	return done, nil
 }
 
-var errForeign = errors.New("a database of something else")
+// ErrForeign is a database that something else made.
+var ErrForeign = errors.New("a database of something else")

@@ -39,6 +39,7 @@ type Bucket struct {
 	MergedInto          string // "" unless merged
 	Clusters            []string
 	Versions            []Count  // of the process's image, as "image version"
+	Modules             []Count  // of the other modules on the stacks, as "module version"
 	Examples            []string // paths
 }
 
@@ -51,6 +52,9 @@ type Count struct {
 // ErrNoBucket is a bucket that is not there.
 var ErrNoBucket = errors.New("no such bucket")
 
+// ErrDamaged is a database whose tables do not agree.
+var ErrDamaged = errors.New("the database is damaged")
+
 const bucketColumns = `bucket, algorithm, kind, class, text, dumps, first_seen, last_seen, state, fixed_module, fixed_version, regressed_version, note, merged_into`
 
 func scanBucket(r interface{ Scan(...any) error }) (Bucket, error) {
@@ -58,6 +62,9 @@ func scanBucket(r interface{ Scan(...any) error }) (Bucket, error) {
 	var first, last, into sql.NullString
 	err := r.Scan(&b.ID, &b.Algorithm, &b.Kind, &b.Class, &b.Text, &b.Dumps, &first, &last, &b.State, &b.FixedModule, &b.FixedVersion, &b.RegressedVersion, &b.Note, &into)
 	b.FirstSeen, b.LastSeen, b.MergedInto = timeOf(first), timeOf(last), into.String
+	for _, t := range []*string{&b.Text, &b.Class, &b.Kind, &b.Note} { // who else wrote to the database may have written much
+		*t = capped(*t)
+	}
 	return b, err
 }
 
@@ -83,7 +90,7 @@ func (s *Store) Buckets(ctx context.Context, state State) ([]Bucket, error) {
 		}
 		i, ok := index[b.MergedInto]
 		if !ok || all[i].MergedInto != "" { // which Merge never leaves; the dumps would count nowhere
-			return nil, fmt.Errorf("the database is damaged: bucket %s is merged into %s, which is no bucket of its own", b.ID, b.MergedInto)
+			return nil, fmt.Errorf("%w: bucket %s is merged into %s, which is no bucket of its own", ErrDamaged, b.ID, b.MergedInto)
 		}
 		all[i].absorb(&b)
 	}
@@ -92,17 +99,19 @@ func (s *Store) Buckets(ctx context.Context, state State) ([]Bucket, error) {
 	return all, nil
 }
 
-// CountBefore returns how many of each bucket's dumps were written before a time,
-// merged ones counted where they were merged into. Dumps that do not tell when they
-// were written are taken for old: nothing says that they are new.
-func (s *Store) CountBefore(ctx context.Context, t time.Time) (map[string]int, error) {
-	out := map[string]int{}
-	err := each(ctx, s.db, `SELECT COALESCE(b.merged_into, b.bucket), COUNT(*) FROM dumps d JOIN buckets b ON b.bucket = d.bucket
+// Before returns the buckets as they were at a time: with how many dumps that had been
+// written by then, and when the first and the last of these were. Merged ones count where
+// they were merged into. Dumps that do not tell when they were written are taken for old:
+// nothing says that they are new.
+func (s *Store) Before(ctx context.Context, t time.Time) (map[string]Bucket, error) {
+	out := map[string]Bucket{}
+	err := each(ctx, s.db, `SELECT COALESCE(b.merged_into, b.bucket), COUNT(*), MIN(d.captured), MAX(d.captured) FROM dumps d JOIN buckets b ON b.bucket = d.bucket
 		WHERE d.captured IS NULL OR d.captured < $1 GROUP BY 1`, func(r *sql.Rows) error {
-		var id string
-		var n int
-		err := r.Scan(&id, &n)
-		out[id] = n
+		var b Bucket
+		var first, last sql.NullString
+		err := r.Scan(&b.ID, &b.Dumps, &first, &last)
+		b.FirstSeen, b.LastSeen = timeOf(first), timeOf(last)
+		out[b.ID] = b
 		return err
 	}, timeText(t))
 	return out, err
@@ -169,18 +178,36 @@ func (s *Store) Bucket(ctx context.Context, id string) (Bucket, error) {
 	if b.Examples, err = s.texts(ctx, fmt.Sprintf(`SELECT p.path FROM dump_paths p JOIN dumps d ON d.dump_key = p.dump_key WHERE d.bucket%s ORDER BY d.captured DESC, p.path LIMIT %d`, of, examples), id); err != nil {
 		return b, err
 	}
-	err = each(ctx, s.db, `SELECT process || CASE version WHEN '' THEN '' ELSE ' ' || version END, COUNT(*) FROM dumps WHERE bucket`+of+` GROUP BY 1 ORDER BY 2 DESC, 1`, func(r *sql.Rows) error {
-		var c Count
-		err := r.Scan(&c.Value, &c.Dumps)
-		b.Versions = append(b.Versions, c)
-		return err
-	}, id)
+	if b.Versions, err = s.counts(ctx, `SELECT process || CASE version WHEN '' THEN '' ELSE ' ' || version END, COUNT(*) FROM dumps WHERE bucket`+of+` GROUP BY 1 ORDER BY 2 DESC, 1`, id); err != nil {
+		return b, err
+	}
+	b.Modules, err = s.counts(ctx, fmt.Sprintf(`SELECT m.name || ' ' || m.version, COUNT(*) FROM dump_modules m JOIN dumps d ON d.dump_key = m.dump_key
+		WHERE m.version <> '' AND LOWER(m.name) <> LOWER(d.process) AND d.bucket%s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT %d`, of, moduleBuilds), id)
 	return b, err
 }
 
-func (s *Store) texts(ctx context.Context, query string, args ...any) ([]string, error) {
-	var out []string
+// moduleBuilds is how many builds of modules a bucket shows.
+const moduleBuilds = 100
+
+func (s *Store) counts(ctx context.Context, query string, args ...any) ([]Count, error) {
+	var out []Count
 	err := each(ctx, s.db, query, func(r *sql.Rows) error {
+		var c Count
+		err := r.Scan(&c.Value, &c.Dumps)
+		out = append(out, c)
+		return err
+	}, args...)
+	return out, err
+}
+
+func (s *Store) texts(ctx context.Context, query string, args ...any) ([]string, error) {
+	return textsOf(ctx, s.db, query, args...)
+}
+
+// textsOf is the first column of a query's rows.
+func textsOf(ctx context.Context, q querier, query string, args ...any) ([]string, error) {
+	var out []string
+	err := each(ctx, q, query, func(r *sql.Rows) error {
 		var t sql.NullString
 		err := r.Scan(&t)
 		if t.Valid {
@@ -234,32 +261,44 @@ func (s *Store) Set(ctx context.Context, id string, c Change) error {
 	})
 }
 
+// errCannotMerge is a merge that would leave dumps counted nowhere or twice.
+var errCannotMerge = errors.New("cannot be merged")
+
 // Merge makes the dumps of one bucket count as another's, those to come included.
 // What had been merged into the first follows.
 func (s *Store) Merge(ctx context.Context, from, into string) error {
 	return inTransaction(ctx, s.db, func(tx *sql.Tx) error {
-		var further sql.NullString
-		err := tx.QueryRowContext(ctx, `SELECT merged_into FROM buckets WHERE bucket = $1`, into).Scan(&further)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return fmt.Errorf("%w: %s", ErrNoBucket, into)
-		case err != nil:
-			return err
-		case further.Valid:
-			return fmt.Errorf("%s is itself merged into %s", into, further.String)
-		case from == into:
-			return fmt.Errorf("%s cannot be merged into itself", from)
-		}
-		r, err := tx.ExecContext(ctx, `UPDATE buckets SET merged_into = $2 WHERE bucket = $1 OR merged_into = $1`, from, into)
-		if err != nil {
-			return err
-		}
-		if n, err := r.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, fmt.Errorf("%w: %s", ErrNoBucket, from))
-		}
-		return nil
+		a := adder{s, ctx, tx}
+		return a.mergeAlso(from, into)
 	})
 }
+
+// mergeAlso merges a bucket in a transaction.
+func (a *adder) mergeAlso(from, into string) error {
+	var further sql.NullString
+	err := a.tx.QueryRowContext(a.ctx, `SELECT merged_into FROM buckets WHERE bucket = $1`, into).Scan(&further)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w (%w: %s)", errCannotMerge, ErrNoBucket, into)
+	case err != nil:
+		return err
+	case further.Valid:
+		return fmt.Errorf("%w: %s is itself merged into %s", errCannotMerge, into, further.String)
+	case from == into:
+		return fmt.Errorf("%w: %s into itself", errCannotMerge, from)
+	}
+	r, err := a.tx.ExecContext(a.ctx, `UPDATE buckets SET merged_into = $2 WHERE bucket = $1 OR merged_into = $1`, from, into)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fmt.Errorf("%w: %s", ErrNoBucket, from))
+	}
+	return nil
+}
+
+// CannotMerge reports whether Merge refused what was asked for.
+func CannotMerge(err error) bool { return errors.Is(err, errCannotMerge) }
 
 // Count is how many dumps, buckets and clusters there are.
 func (s *Store) Count(ctx context.Context) (dumps, buckets, clusters int, err error) {

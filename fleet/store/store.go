@@ -13,10 +13,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -28,54 +25,23 @@ import (
 // Store is an open database. It is used by one goroutine.
 type Store struct {
 	db         *sql.DB
+	dialect    *dialect
 	params     similar.Params
 	model      *similar.Model
 	generation int64 // of the clusters that model knows
 	pending    []Incident
 	regressed  []Regression
-}
-
-// Open opens a database, or makes one that is not there yet.
-func Open(ctx context.Context, path string) (*Store, error) { return open(ctx, path, "rwc") }
-
-// OpenExisting opens a database that must be there.
-func OpenExisting(ctx context.Context, path string) (*Store, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, err
-	}
-	return open(ctx, path, "rw")
-}
-
-func open(ctx context.Context, path, mode string) (*Store, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: url.Values{
-		"mode":    {mode},
-		"_txlock": {"immediate"}, // a transaction that will write must not begin as one that reads
-		"_pragma": {"synchronous(NORMAL)", "busy_timeout(60000)"},
-	}.Encode()}
-	db, err := sql.Open("sqlite", name.String())
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	if err := migrate(ctx, db); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	s := &Store{db: db, params: similar.DefaultParams}
-	if err := s.readParams(ctx); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return s, nil
+	made       map[string]bool // buckets that were made since the store was opened
+	temporary  string          // a copy to remove, "" none
 }
 
 // Close writes what is pending and closes the database.
 func (s *Store) Close(ctx context.Context) error {
-	return errors.Join(s.Flush(ctx), s.db.Close())
+	err := errors.Join(s.Flush(ctx), s.db.Close())
+	if s.temporary != "" {
+		err = errors.Join(err, os.Remove(s.temporary))
+	}
+	return err
 }
 
 func inTransaction(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {

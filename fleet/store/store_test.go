@@ -248,7 +248,7 @@ func TestRelated(t *testing.T) {
 	}
 }
 
-func TestCountBefore(t *testing.T) {
+func TestBefore(t *testing.T) {
 	s, _ := create(t)
 	timeless := incident(3, 5)
 	timeless.Captured = time.Time{}
@@ -257,8 +257,9 @@ func TestCountBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Days 2, 5, 10; 4, 13: before the fifth are the first and the fourth.
-	got, err := s.CountBefore(t.Context(), time.Date(2023, 5, 5, 0, 0, 0, 0, time.UTC))
-	if err != nil || len(got) != 2 || got[incident(1, 0).Bucket] != 2 || got[timeless.Bucket] != 1 {
+	got, err := s.Before(t.Context(), time.Date(2023, 5, 5, 0, 0, 0, 0, time.UTC))
+	if err != nil || len(got) != 2 || got[incident(1, 0).Bucket].Dumps != 2 || got[timeless.Bucket].Dumps != 1 ||
+		!got[incident(1, 0).Bucket].LastSeen.Equal(day(4)) || !got[timeless.Bucket].LastSeen.IsZero() {
 		t.Errorf("%v, %v", got, err)
 	}
 }
