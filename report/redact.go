@@ -206,6 +206,7 @@ var policies = map[string]redact.Policy{
 	"report.ConflictJSON.What":           redact.Keep,
 	"report.ScrubJSON.Output":            redact.Base,
 	"report.ScrubJSON.KernelOutput":      redact.Base,
+	"report.ScrubJSON.NotScrubbed":       redact.Base,
 	"report.ScrubJSON.Differences":       redact.Sentence,
 	"report.LoosenedJSON.Kept":           redact.Keep,
 	"report.VersionJSON.Version":         redact.Keep,

@@ -19,6 +19,7 @@ type ScrubJSON struct {
 	Frames       int            `json:"frames"`
 	MemoryBytes  int64          `json:"memory_bytes" jsonschema_description:"of memory, and of a kernel dump of structures, in what was written"`
 	Loosened     []LoosenedJSON `json:"loosened,omitempty" jsonschema_description:"threads that needed more of their stacks than return addresses and pointers into the stack"`
+	NotScrubbed  string         `json:"not_scrubbed,omitempty" jsonschema_description:"the other half of the pair, which was not asked for"`
 	Differences  []string       `json:"differences,omitempty" jsonschema_description:"what does not come out as it was"`
 }
 
@@ -56,9 +57,12 @@ func ScrubText(w io.Writer, s *Scrub, opt Options) error {
 		if i > 0 {
 			out, size = s.KernelOutput, s.KernelSize
 		}
-		t.line("", "Scrubbed: %s, %s -> %s, %s", clean(dump.BaseName(s.Inputs[i].Path)), byteCount(s.Inputs[i].Size), clean(dump.BaseName(out)), byteCount(size))
+		t.line("", "Scrubbed: %s, %s -> %s, %s", clean(scrubbedName(&s.Inputs[i])), byteCount(s.Inputs[i].Size), clean(dump.BaseName(out)), byteCount(size))
 	}
 	t.line("", "Kept:     %s with %s, %s of memory", plural(s.Threads, "thread"), plural(s.Frames, "frame"), byteCount(s.MemoryBytes))
+	if s.NotScrubbed != "" {
+		t.line(sgrYellow, "Left:     %s, the other half of the pair, is not scrubbed", clean(s.NotScrubbed))
+	}
 	for _, l := range s.Loosened {
 		t.line(sgrYellow, "Loosened: of the stack of %s %s", t.loosened(&l), clean(l.Kept))
 	}
@@ -69,6 +73,15 @@ func ScrubText(w io.Writer, s *Scrub, opt Options) error {
 		t.line("", "Checked:  every frame comes out of the new dump as of the old one")
 	}
 	return t.flush()
+}
+
+// scrubbedName is a dump's file name, of one in an archive with its own.
+func scrubbedName(in *triage.Input) string {
+	name := dump.BaseName(in.Path)
+	if in.Member != "" {
+		name += " (" + dump.BaseName(in.Member) + ")"
+	}
+	return name
 }
 
 // loosened names whose stack it was.

@@ -11,7 +11,7 @@ import (
 // belongs to it by its name: X.Kernel.dmp to X.dmp, or the reverse. It returns
 // nil when there is none.
 func (d *Dump) OpenOtherHalf() (*Dump, error) {
-	name := otherHalf(d.File.Member(), d.File.Candidates())
+	name := d.OtherMember()
 	if name == "" || d.Path == "-" { // a pipe is read once
 		return nil, nil
 	}
@@ -27,6 +27,9 @@ func (d *Dump) OpenOtherHalf() (*Dump, error) {
 	d.otherMember, other.otherMember = name, d.File.Member()
 	return other, nil
 }
+
+// OtherMember returns the name of what OpenOtherHalf would open, "" when there is none.
+func (d *Dump) OtherMember() string { return otherHalf(d.File.Member(), d.File.Candidates()) }
 
 // otherHalf finds the name that differs from a member's by ".Kernel" alone, in
 // any case.

@@ -31,13 +31,14 @@ func scrubCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "scrub",
 		Usage:     "write a small dump that unwinds the same and holds nothing else",
-		ArgsUsage: "DUMP OUT | DUMP KERNELDUMP OUTDIR",
+		ArgsUsage: "DUMP OUT | DUMP KERNELDUMP OUTDIR | DUMP OUTDIR/",
 		Description: "Walks every thread of a user dump, a kernel dump or both, writes what that needed to OUT, or\n" +
 			"under the dumps' names into OUTDIR, walks that too and compares every frame. Texts, command\n" +
 			"lines, handles, folders and whatever was not looked at are left out; of stacks the return\n" +
 			"addresses and the pointers into the stack are kept. Of a kernel dump the fields of structures\n" +
 			"that were used are kept, and what the verdict on its bugcheck reads; with --process or --all\n" +
-			"those threads are walked. A difference is an error, and nothing is written.",
+			"those threads are walked. A difference is an error, and nothing is written. Where OUT is a folder,\n" +
+			"or ends as one, what belongs to DUMP by its name, beside it or in its archive, is scrubbed, too.",
 		Flags:  []cli.Flag{keepNamesFlag, forceFlag, acceptFlag, processFlag, allFlag, jsonFlag, imagesFlag, symbolsFlag, notBesideFlag, offlineFlag, mismatchFlag, colorFlag, quietFlag},
 		Action: runScrub,
 	}
@@ -52,7 +53,8 @@ func runScrub(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.NArg() == 2 {
+	folder := c.NArg() == 3 || namesFolder(c.Args().Get(1))
+	if !folder {
 		if a, b := c.Args().Get(0), c.Args().Get(1); otherHalf(a, b) {
 			return usagef("%s and %s are a pair, which scrub writes into a folder: scrub DUMP KERNELDUMP OUTDIR", a, b)
 		}
@@ -64,7 +66,7 @@ func runScrub(c *cli.Context) error {
 		return fail(c, err)
 	}
 	topt.Process, topt.AllProcesses = c.String(processFlag.Name), c.Bool(allFlag.Name)
-	in, err := openScrubbed(c)
+	in, err := openScrubbed(c, folder)
 	if err != nil {
 		return fail(c, err)
 	}
@@ -74,7 +76,7 @@ func runScrub(c *cli.Context) error {
 			return fail(c, err)
 		}
 	}
-	out, err := scrubOutputs(c, in)
+	out, err := scrubOutputs(c, in, folder)
 	if err != nil {
 		return fail(c, err)
 	}
@@ -114,8 +116,14 @@ func judgeBugCheck(inc *triage.Incident) string {
 	return strings.Join(judged, " ")
 }
 
+// namesFolder reports whether a path is that of a folder, or is written as one.
+func namesFolder(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir() || path != "" && os.IsPathSeparator(path[len(path)-1])
+}
+
 // openScrubbed opens the dump, or the pair, that is to be scrubbed.
-func openScrubbed(c *cli.Context) (*opened, error) {
+func openScrubbed(c *cli.Context, folder bool) (*opened, error) {
 	o := &opened{}
 	for _, path := range c.Args().Slice()[:c.NArg()-1] {
 		d, err := openDump(path)
@@ -129,23 +137,52 @@ func openScrubbed(c *cli.Context) (*opened, error) {
 			return nil, usagef("%s and %s are both %s dumps; scrub takes one dump, or a user dump and its kernel dump", c.Args().Get(0), c.Args().Get(1), half(d.Kernel()))
 		}
 	}
-	if c.NArg() == 3 {
+	switch {
+	case c.NArg() == 3:
 		o.how = "given"
-	} else if o.user != nil {
-		if beside, ok := triage.Companion(o.user.Path); ok {
-			note(c, "%s lies beside it and is not scrubbed: name it too, and a folder for both", beside)
+	case folder:
+		o.addCompanion(c)
+		if in, out := c.Args().Get(0), c.Args().Get(1); o.user == nil || o.kernel == nil {
+			o.Close()
+			return nil, usagef("%s is a folder, and nothing that belongs to %s was found; give the name of the file to write, such as %s", out, in, filepath.Join(out, filepath.Base(in)))
 		}
+	default:
+		o.noteOtherHalf(c)
 	}
 	return o, nil
+}
+
+// noteOtherHalf tells of the other half of a pair, of which one is scrubbed.
+func (o *opened) noteOtherHalf(c *cli.Context) {
+	d := cmp.Or(o.user, o.kernel)
+	switch other, archived := o.otherHalf(); {
+	case archived:
+		note(c, "of %s only %s is scrubbed, and not %s: for both, name a folder to write to, with %c at its end", d.Path, d.File.Member(), other, filepath.Separator)
+	case other != "":
+		note(c, "%s lies beside it and is not scrubbed: name it too, and a folder for both", other)
+	}
+}
+
+// otherHalf names what belongs to the one dump that was opened, in its archive or beside
+// it; "" when there is nothing.
+func (o *opened) otherHalf() (name string, archived bool) {
+	d := cmp.Or(o.user, o.kernel)
+	if other := d.OtherMember(); other != "" {
+		return other, true
+	}
+	if o.user != nil {
+		name, _ = triage.Companion(d.Path)
+	}
+	return name, false
 }
 
 // outputs are the files to write; one is "" when its dump was not given.
 type outputs struct{ user, kernel, folder string }
 
 // scrubOutputs says where what is made is written, and refuses what would be destroyed.
-func scrubOutputs(c *cli.Context, in *opened) (out outputs, err error) {
+func scrubOutputs(c *cli.Context, in *opened, folder bool) (out outputs, err error) {
 	last := c.Args().Get(c.NArg() - 1)
-	if c.NArg() == 2 {
+	if !folder {
 		if in.user != nil {
 			return outputs{user: last}, nil
 		}
@@ -225,6 +262,9 @@ func tellScrub(c *cli.Context, in *opened, out outputs, res *scrub.Result, opt r
 		s.Output, s.Size = out.kernel, int64(len(res.Kernel))
 	case out.kernel != "":
 		s.KernelOutput, s.KernelSize = out.kernel, int64(len(res.Kernel))
+	}
+	if in.user == nil || in.kernel == nil {
+		s.NotScrubbed, _ = in.otherHalf()
 	}
 	for _, l := range res.Loosened {
 		s.Loosened = append(s.Loosened, report.LoosenedJSON{ThreadID: l.Thread, PID: l.PID, Processor: l.Processor, Kept: l.Level.String()})
