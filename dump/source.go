@@ -155,6 +155,7 @@ type Module struct {
 	Unloaded      bool
 	UnloadedAt    time.Time // zero when not known
 	Reproducible  bool      // its debug directory says so: TimeDateStamp is a hash
+	Mapped        bool      // known by the process's mapping of its image alone: no list of the loader that is in the dump has it
 }
 
 // Contains reports whether va lies in the module.

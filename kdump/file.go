@@ -91,7 +91,10 @@ func OpenWith(r io.ReaderAt, size int64, name string, opt Options) (*File, error
 	case typeTriage:
 		f.watch(&opt)
 		f.openTriage()
-	case typeHeader: // it has no memory
+	case typeHeader:
+		e := dump.Errorf(dump.OutOfRange, "memory", "the dump is its header alone: it holds no memory, so that there are no processes, drivers, threads or stacks in it")
+		e.Warning = true
+		f.damage(e)
 	case typeFull, typeSummary, typeBitmap, typeKernel, typeAutomatic, typeRangeK, typeRangeKA, typeRangeF:
 		f.openFull(opt)
 	default:

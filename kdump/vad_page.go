@@ -106,24 +106,31 @@ func (t *vadTree) prototypePTE(v *vad, page uint64) (at uint64, state PageState)
 
 // file returns the name of the file that a view is of, "" when it is of none.
 func (t *vadTree) file(v *vad) string {
-	if v.subsection == 0 {
+	object := t.fileObject(v)
+	switch {
+	case object == 0:
 		return ""
+	case t.f.full.listed.Load():
+		return t.f.fileName(object)
+	case t.f.hasType(object, fileType): // the device's name takes the processes, which are being looked for
+		return t.f.unicodeAt(object, t.f.irpLayout().fileName)
+	}
+	return ""
+}
+
+// fileObject returns the address of its FILE_OBJECT, 0 when there is none.
+func (t *vadTree) fileObject(v *vad) uint64 {
+	if v.subsection == 0 {
+		return 0
 	}
 	arch := t.f.hdr.arch
 	area, err := dump.ReadPointer(t.mem, arch, v.subsection+uint64(t.form.area))
 	if err != nil || !kernelAddress(t.f.hdr.ptr, area) {
-		return ""
+		return 0
 	}
 	object, err := dump.ReadPointer(t.mem, arch, area+uint64(t.form.filePointer))
 	if err != nil {
-		return ""
+		return 0
 	}
-	object &^= uint64(t.form.fileMask)
-	if !t.f.full.listed.Load() { // the device's name takes the processes, which are being looked for
-		if !t.f.hasType(object, fileType) {
-			return ""
-		}
-		return t.f.unicodeAt(object, t.f.irpLayout().fileName)
-	}
-	return t.f.fileName(object)
+	return object &^ uint64(t.form.fileMask)
 }

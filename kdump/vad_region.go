@@ -22,8 +22,7 @@ func (v *View) VADs() []dump.Region {
 		return nil
 	}
 	v.vadsOnce.Do(func() {
-		v.File.Processes() // names of devices take them
-		t := v.space.vads.Load()
+		t := v.vadTree()
 		if t.form == nil {
 			v.damage(t.why)
 			return

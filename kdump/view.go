@@ -45,17 +45,6 @@ func (v *View) Memory() dump.Memory {
 	return v.shown(v.space)
 }
 
-// Modules implements dump.Source: the process's own modules, those of its 64-bit
-// and its 32-bit half. The kernel's are those of the File.
-func (v *View) Modules() []dump.Module {
-	v.modulesOnce.Do(func() {
-		if v.full != nil {
-			v.modules = v.userModules(&v.process)
-		}
-	})
-	return v.modules
-}
-
 // UnloadedModules implements dump.Source. What a process unloaded is not read.
 func (v *View) UnloadedModules() []dump.Module { return nil }
 
@@ -69,18 +58,4 @@ func (v *View) Threads() []dump.Thread {
 		}
 	})
 	return v.threads
-}
-
-// UserMemory says what of a process's user memory is in the dump, by the page of
-// its PEB: PageValid when it is, else why not. Dumps of kernel memory only have
-// page tables for user memory but none of its pages.
-func (v *View) UserMemory() PageState {
-	if v.space == nil || v.process.PEB == 0 {
-		return PageInvalid
-	}
-	var b [1]byte
-	if _, err := v.space.ReadAt(b[:], v.process.PEB); err != nil {
-		return pageStateOf(err)
-	}
-	return PageValid
 }

@@ -134,7 +134,7 @@ func moduleJSON(m *triage.Module, h hexer) ModuleJSON {
 		BaseAddr: h.addr(m.Base), EndAddr: h.addr(m.End()), Filename: m.Name(), CodeID: codeID(m.Module),
 		DebugFile: dump.BaseName(m.CodeView.PDB), DebugID: m.CodeView.DebugID(), Version: version(m.Version), Size: m.Size, Kind: "user",
 		MissingSymbols: m.UsedInStack && m.Symbols != symbols.DebugLoaded && !m.Named, LoadedSymbols: m.Symbols == symbols.DebugLoaded || m.Named,
-		SymbolMismatch: m.Symbols == symbols.DebugMismatch, Unlisted: m.Unlisted,
+		SymbolMismatch: m.Symbols == symbols.DebugMismatch, Unlisted: m.Unlisted, Mapped: m.Mapped,
 	}
 	if m.TimeDateStamp != 0 {
 		j.Timestamp = hex32(m.TimeDateStamp)

@@ -81,8 +81,11 @@ func cpuJSON(inc *triage.Incident, c *triage.CPU, h hexer, limit int) CPUJSON {
 // runningProcess is the process of the thread that a processor was running, 0
 // when that is not known.
 func runningProcess(inc *triage.Incident, c *triage.CPU) (id uint32, name string) {
-	if c.Thread < 0 || c.Idle {
+	if c.Idle {
 		return 0, ""
+	}
+	if c.Thread < 0 {
+		return c.PID, c.ProcessName
 	}
 	th := &inc.Threads[c.Thread]
 	if p := inc.ProcessOf(th); p != nil {

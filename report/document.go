@@ -147,6 +147,7 @@ type ModuleJSON struct {
 	MissingSymbols bool   `json:"missing_symbols"`
 	LoadedSymbols  bool   `json:"loaded_symbols"`
 	SymbolMismatch bool   `json:"symbol_mismatch,omitempty"`
+	Mapped         bool   `json:"mapped,omitempty" jsonschema_description:"of a process of a full kernel dump: no list of the loader that is in the dump has it, but the process mapped its image (VADs)"`
 	Unlisted       bool   `json:"unlisted,omitempty" jsonschema_description:"the dump's list of modules lacks it: it was found in the loader's inverted function table"`
 }
 

@@ -62,6 +62,7 @@ type ProcessEntry struct {
 	Threads     int      // found in the dump, -1 not counted
 	Handles     int      // open, -1 not known
 	Environment []string // nil when it was not asked for or is not in the dump
+	UserMemory  string   // why its own memory cannot be read, as states of pages are called; "" when it can or there is none
 	Depth       int      // below the process that created it, of a tree
 }
 
@@ -83,6 +84,7 @@ type ProcessEntryJSON struct {
 	UserDirBase    string   `json:"user_dir_base,omitempty" jsonschema_description:"of those that user mode runs on, where they are split"`
 	How            string   `json:"how,omitempty" jsonschema_description:"by what it was found: list, cid_table, scan, current_thread, joined with +"`
 	State          string   `json:"state,omitempty" jsonschema_description:"ended: kept by a handle; unlisted: not in the kernel's list of processes, though that is whole; no_id: in the list, but not in the table of ids, though that is whole; absent for an ordinary process"`
+	UserMemory     string   `json:"user_memory,omitempty" jsonschema_description:"why its own memory (PEB, command line, stacks) cannot be read: not_in_dump, paged_out and the other states of bytes.pages; absent when it can (processes)"`
 	Depth          *int     `json:"depth,omitempty" jsonschema_description:"in the tree of processes: 0 for one whose creator is not there (processes --tree)"`
 	Environment    []string `json:"environment,omitempty" jsonschema_description:"NAME=value (processes --environment)"`
 	CurrentProcess bool     `json:"current,omitempty" jsonschema_description:"its thread stopped the system"`
@@ -101,7 +103,7 @@ func (s *stream) processes(all []ProcessEntry, tree bool, current *dump.Process,
 		for i := range all {
 			p := &all[i]
 			j := ProcessEntryJSON{Name: p.Name, CommandLine: p.CommandLine, Created: timeText(p.Created), Exited: timeText(p.Exited), Wow64: p.Wow64,
-				EPROCESS: h.known(p.EPROCESS), PEB: h.known(p.PEB), DirBase: h.known(p.DirBase), UserDirBase: h.known(p.UserDirBase), How: p.How, State: string(p.State), Environment: p.Environment,
+				EPROCESS: h.known(p.EPROCESS), PEB: h.known(p.PEB), DirBase: h.known(p.DirBase), UserDirBase: h.known(p.UserDirBase), How: p.How, State: string(p.State), UserMemory: p.UserMemory, Environment: p.Environment,
 				CurrentProcess: isCurrent(p.Process, current)}
 			if p.HasPID {
 				j.PID, j.PPID = &p.PID, &p.ParentPID
@@ -170,6 +172,30 @@ func (t *text) processTable(l *List) {
 		t.line("", "%d processes", len(l.Processes))
 	}
 	t.oddProcesses(l.Processes)
+	t.unreadableProcesses(l.Processes)
+}
+
+// unreadableProcesses says whose own memory cannot be read: their command lines are
+// missing for that.
+func (t *text) unreadableProcesses(all []ProcessEntry) {
+	const named = 5
+	names := map[string][]string{}
+	var states []string
+	for i := range all {
+		if s := all[i].UserMemory; s != "" {
+			if names[s] == nil {
+				states = append(states, s)
+			}
+			names[s] = append(names[s], clean(all[i].Name))
+		}
+	}
+	for _, s := range states {
+		of := names[s]
+		if len(of) > named {
+			of = append(of[:named:named], fmt.Sprintf("%d more", len(of)-named))
+		}
+		t.line(sgrYellow, "no command line, as their own memory cannot be read (%s): %s", strings.ReplaceAll(s, "_", " "), strings.Join(of, ", "))
+	}
 }
 
 // oddProcesses says what is odd about processes that one of the kernel's registers

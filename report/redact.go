@@ -108,6 +108,8 @@ var policies = map[string]redact.Policy{
 	"dump.System.CPUVendor":              redact.Keep,
 	"dump.System.BuildLab":               redact.Keep,
 	"dump.Process.Name":                  redact.Keep,
+	"triage.CPU.ProcessName":             redact.Keep,
+	"report.ProcessEntry.UserMemory":     redact.Keep,
 	"dump.Process.How":                   redact.Keep,
 	"dump.Process.State":                 redact.Keep,
 	"dump.CodeView.Signature":            redact.Keep,

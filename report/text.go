@@ -292,7 +292,7 @@ func (t *text) memberList(inc *triage.Incident, members []int) string {
 func (t *text) cpus(inc *triage.Incident) {
 	for i := range inc.CPUs {
 		c := &inc.CPUs[i]
-		if c.Kernel == nil || len(c.Kernel.Frames) == 0 {
+		if c.Kernel == nil || len(c.Kernel.Frames) == 0 || inc.OneProcess && c.Thread < 0 {
 			continue
 		}
 		t.line("", "")

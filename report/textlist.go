@@ -126,7 +126,7 @@ var imageStates = map[symbols.ImageState]string{
 }
 
 func (t *text) modules(modules []*triage.Module, unloaded []dump.Module) {
-	t.table([]string{"start", "end", "module", "version", "time stamp", "debug id", "image", "path"}, func(add func(...string)) {
+	t.table([]string{"start", "end", "module", "version", "time stamp", "debug id", "image", "found by", "path"}, func(add func(...string)) {
 		for _, m := range modules {
 			if m == nil || m.Module == nil {
 				continue
@@ -135,10 +135,18 @@ func (t *text) modules(modules []*triage.Module, unloaded []dump.Module) {
 			if m.TimeDateStamp != 0 {
 				stamp = fmt.Sprintf("%08X", m.TimeDateStamp)
 			}
-			add(t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), version(m.Version), stamp, m.CodeView.DebugID(), imageStates[m.Image], clean(m.Path))
+			add(t.addr(m.Base), t.addr(m.End()), clean(moduleAlias(m.Module)), version(m.Version), stamp, m.CodeView.DebugID(), imageStates[m.Image], foundBy(m), clean(m.Path))
 		}
 	})
 	t.unloaded(unloaded)
+}
+
+// foundBy says how a module was found that no list has.
+func foundBy(m *triage.Module) string {
+	if m.Mapped {
+		return "VAD"
+	}
+	return ""
 }
 
 func (t *text) unloaded(unloaded []dump.Module) {

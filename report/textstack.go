@@ -33,6 +33,9 @@ func (t *text) idOf(th *triage.Thread) string {
 	if k := th.Thread.Kernel; k != nil && (k.PID != 0 || k.Idle) {
 		return fmt.Sprintf("%x.%x", k.PID, th.ID)
 	}
+	if k := th.Thread.Kernel; k != nil && k.ETHREAD == 0 && th.ID == 0 {
+		return "unknown" // only a context was found of it
+	}
 	return t.threadID(th.ID)
 }
 
@@ -42,11 +45,7 @@ func (t *text) thread(inc *triage.Incident, index int) {
 	if index == inc.Crashing {
 		mark, sgr = "#", sgrBold+sgrRed
 	}
-	id := t.idOf(th)
-	if k := th.Thread.Kernel; k != nil && k.ETHREAD == 0 && th.ID == 0 {
-		id = "unknown" // only a context was found of it
-	}
-	t.line(sgr, "%s %2d  Id: %s%s", mark, index, id, t.threadFacts(th))
+	t.line(sgr, "%s %2d  Id: %s%s", mark, index, t.idOf(th), t.threadFacts(th))
 	if th.KernelInfo != nil && th.KernelInfo.Wait != nil {
 		t.kernelWait(th.KernelInfo.Wait)
 	}

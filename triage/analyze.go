@@ -121,6 +121,7 @@ func Analyze(user, kernel *Dump, how string, opt Options) (*Incident, error) {
 	a.chooseProcess()
 	a.prepareThreads()
 	a.selectThread()
+	a.sayNoThreads()
 	a.nameProcesses()
 	a.walkThreads()
 	a.walkCPUs()
@@ -351,32 +352,6 @@ func (a *analysis) walkKernelHalf(t *Thread) {
 func (a *analysis) entryProved(kt *dump.Thread) bool {
 	k, ok := a.kernel.Source.(*kdump.File)
 	return ok && kt.ContextSource == dump.ContextHeader && k.BugCheckEntry()
-}
-
-func (a *analysis) walkCPUs() {
-	if a.kernel == nil || a.opt.Thread != nil {
-		return
-	}
-	for _, c := range a.kernel.CPUs() {
-		cpu := CPU{CPU: c, Thread: a.threadOn(&c)}
-		switch {
-		case cpu.Thread >= 0:
-			cpu.Kernel = a.inc.Threads[cpu.Thread].Kernel
-		case !c.Context.Empty():
-			cpu.Kernel, _ = a.kw.walk(c.Context, unwind.Options{Kernel: true, First: methodOf(c.Source), StackBase: c.StackBase})
-		}
-		if i := cpu.Thread; i >= 0 && a.inc.Threads[i].Stitched {
-			cpu.User = a.inc.Threads[i].User
-		}
-		a.inc.CPUs = append(a.inc.CPUs, cpu)
-	}
-}
-
-// threadOn finds the thread that a processor was running.
-func (a *analysis) threadOn(c *dump.CPU) int {
-	return slices.IndexFunc(a.inc.Threads, func(t Thread) bool {
-		return t.KernelInfo != nil && c.ETHREAD != 0 && t.KernelInfo.ETHREAD == c.ETHREAD
-	})
 }
 
 // collect gathers what the walks found out: modules with their images, missing

@@ -40,9 +40,12 @@ type Incident struct {
 	Unloaded  []dump.Module
 	Handles   []dump.Handle
 	CPUs      []CPU
-	Pairing   *Pairing
-	Missing   []symbols.Missing // images that a walk or a name needed and did not find
-	Errors    []*dump.Error
+	// OneProcess is set when processes of a dump of a whole system were asked for by
+	// name: what processors ran of others is beside the point.
+	OneProcess bool
+	Pairing    *Pairing
+	Missing    []symbols.Missing // images that a walk or a name needed and did not find
+	Errors     []*dump.Error
 
 	Runtime *ManagedRuntime // of the user dump's process, nil when none was found
 
@@ -254,4 +257,7 @@ type CPU struct {
 	Thread int   // index in Incident.Threads of the thread it was running, -1 when that is not in the dump
 	Kernel *Half // of that thread, or walked from the processor's own context
 	User   *Half // that Kernel leads to, nil when it leads to none
+	// PID and ProcessName are of the process that owns the thread, 0 and "" not known.
+	PID         uint32
+	ProcessName string
 }

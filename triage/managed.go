@@ -208,24 +208,58 @@ func (d *dynamicTables) runtimeHeaps() []managed.Heap {
 // managedFacts adds the managed threads to those of the incident.
 func (a *analysis) managedFacts() {
 	if a.uw != nil {
-		a.inc.Runtime = a.uw.space.managedThreads(a.inc.Threads)
+		a.inc.Runtime = a.uw.space.managedThreads(pointers(a.inc.Threads))
+		return
+	}
+	for owner, threads := range byProcess(a.inc.Threads) {
+		w := a.views[owner]
+		if w == nil {
+			continue
+		}
+		if r := w.space.managedThreads(threads); r != nil && owner == a.inc.Process.EPROCESS {
+			a.inc.Runtime = r
+		}
 	}
 }
 
+func pointers(threads []Thread) []*Thread {
+	out := make([]*Thread, len(threads))
+	for i := range threads {
+		out[i] = &threads[i]
+	}
+	return out
+}
+
+// byProcess sorts threads of a kernel dump by the EPROCESS of their owner.
+func byProcess(threads []Thread) map[uint64][]*Thread {
+	out := map[uint64][]*Thread{}
+	for i := range threads {
+		if k := threads[i].KernelInfo; k != nil {
+			out[k.EPROCESS] = append(out[k.EPROCESS], &threads[i])
+		}
+	}
+	return out
+}
+
 // AddManaged adds to the threads of a user dump what its .NET runtime says of them,
-// without walking any; nil when no runtime is found. No files are looked for.
-func AddManaged(d *Dump, threads []Thread) *ManagedRuntime {
-	if _, kernel := d.Source.(*kdump.File); kernel {
-		return nil
+// without walking any; nil when no runtime is found. Of a dump of a whole system it
+// does so for one process, whose threads alone are given. No files are looked for.
+func AddManaged(d *Dump, p *dump.Process, threads []Thread) *ManagedRuntime {
+	src := d.Source
+	if _, kernel := src.(*kdump.File); kernel {
+		if p == nil || d.wholeSystem() == nil {
+			return nil
+		}
+		src = d.ProcessView(p)
 	}
 	store := symbols.NewPathStore(nil, symbols.StoreOptions{})
 	defer store.Close()
-	return newSpace(d, store).managedThreads(threads)
+	return newSpace(src, store).managedThreads(pointers(threads))
 }
 
 // managedThreads adds what the .NET runtime says of threads, and names to those that
 // have none; nil when the process has no runtime.
-func (s *space) managedThreads(threads []Thread) *ManagedRuntime {
+func (s *space) managedThreads(threads []*Thread) *ManagedRuntime {
 	r := s.runtime(false)
 	if r == nil {
 		return nil
@@ -250,8 +284,7 @@ func (s *space) managedThreads(threads []Thread) *ManagedRuntime {
 			byID[t.OSID] = t
 		}
 	}
-	for i := range threads {
-		t := &threads[i]
+	for _, t := range threads {
 		if t.Managed = byID[t.ID]; t.Managed != nil && t.Name == "" {
 			t.Name = t.Managed.Name
 		}

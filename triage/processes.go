@@ -82,12 +82,12 @@ func (d *Dump) ProcessView(p *dump.Process) dump.Source {
 }
 
 // FindProcesses returns the processes that a user means by text: a name such as
-// notepad or notepad.exe in any case, a process id (decimal, or hexadecimal with
-// 0x), or the address of an EPROCESS.
+// notepad or notepad.exe in any case, a pattern of names with * and ?, a process id
+// (decimal, or hexadecimal, with 0x where it could be decimal too), or the address of
+// an EPROCESS.
 func (d *Dump) FindProcesses(text string) []*dump.Process {
 	all := d.Processes()
-	out := []*dump.Process{}
-	match := func(fits func(p *dump.Process) bool) []*dump.Process {
+	match := func(fits func(p *dump.Process) bool) (out []*dump.Process) {
 		for i := range all {
 			if fits(&all[i]) {
 				out = append(out, &all[i])
@@ -95,27 +95,65 @@ func (d *Dump) FindProcesses(text string) []*dump.Process {
 		}
 		return out
 	}
-	number := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(text), "0x"), "`", "")
-	if v, err := strconv.ParseUint(number, 16, 64); err == nil {
-		if got := match(func(p *dump.Process) bool { return v != 0 && p.EPROCESS == v }); len(got) > 0 {
+	hasID := func(id uint64) func(*dump.Process) bool {
+		return func(p *dump.Process) bool { return p.HasPID && uint64(p.PID) == id }
+	}
+	digits := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(text), "0x"), "`", "")
+	hex, notHex := strconv.ParseUint(digits, 16, 64)
+	if notHex == nil {
+		if got := match(func(p *dump.Process) bool { return hex != 0 && p.EPROCESS == hex }); len(got) > 0 {
 			return got
 		}
 	}
 	if v, err := strconv.ParseUint(text, 0, 32); err == nil {
-		if got := match(func(p *dump.Process) bool { return p.HasPID && uint64(p.PID) == v }); len(got) > 0 {
+		if got := match(hasID(v)); len(got) > 0 {
 			return got
 		}
 	}
+	names := match(func(p *dump.Process) bool { return nameFits(p.Name, text) })
+	if len(names) == 0 && notHex == nil { // as stacks prints ids
+		return match(hasID(hex))
+	}
+	return names
+}
+
+// nameFits reports whether a process's name is meant by text.
+func nameFits(name, text string) bool {
 	const stored = 14 // the kernel keeps that many characters of a name
-	return match(func(p *dump.Process) bool {
-		name := strings.ToLower(text)
-		for _, want := range []string{name, name + ".exe"} {
-			if got := strings.ToLower(p.Name); got == want || len(got) >= stored && strings.HasPrefix(want, got) {
+	got, text := strings.ToLower(name), strings.ToLower(text)
+	for _, want := range []string{text, text + ".exe"} {
+		switch {
+		case got == "":
+		case strings.ContainsAny(text, "*?"):
+			if wildcard(want, got) {
 				return true
 			}
+		case got == want || len(got) >= stored && strings.HasPrefix(want, got):
+			return true
 		}
-		return false
-	})
+	}
+	return false
+}
+
+// wildcard matches a text with a pattern in which * stands for any characters and ?
+// for one. It goes back to the last * alone, so that no pattern takes long.
+func wildcard(pattern, text string) bool {
+	p, t, star, from := 0, 0, -1, 0
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, t
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p, t = p+1, t+1
+		case star >= 0:
+			from++
+			p, t = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // processByID returns the process with an id of a kernel dump.
@@ -170,7 +208,7 @@ func (a *analysis) chooseProcess() {
 // namedProcesses returns the processes that the options name.
 func (a *analysis) namedProcesses() []*dump.Process {
 	if a.opt.EPROCESS == nil {
-		return a.kernel.FindProcesses(a.opt.Process)
+		return append([]*dump.Process{}, a.kernel.FindProcesses(a.opt.Process)...)
 	}
 	out := []*dump.Process{}
 	all := a.kernel.Processes()
@@ -198,6 +236,32 @@ func (a *analysis) chosenThreads(all []dump.Thread) []dump.Thread {
 		}
 	}
 	return out
+}
+
+// NoThreads says of a process of a full kernel dump that it has no threads, and why.
+func NoThreads(p *dump.Process) string {
+	name := fmt.Sprintf("%s (%#x)", p.Name, p.PID)
+	switch {
+	case !p.Exited.IsZero() || p.State == dump.ProcessEnded:
+		return name + " has ended: it has no threads any more"
+	case p.ThreadCount == 0:
+		return name + " has no threads: it is about to end, or was being made"
+	}
+	return "no thread of " + name + " was found: neither its list of threads nor the table of ids leads to one"
+}
+
+// sayNoThreads notes that processes which were asked for have no threads.
+func (a *analysis) sayNoThreads() {
+	if a.user != nil || a.opt.Process == "" && a.opt.EPROCESS == nil || a.opt.Thread != nil {
+		return
+	}
+	for _, p := range a.chosen {
+		if !slices.ContainsFunc(a.inc.Threads, func(t Thread) bool { return t.KernelInfo != nil && t.KernelInfo.EPROCESS == p.EPROCESS }) {
+			e := dump.Errorf(dump.OutOfRange, "threads", "%s", NoThreads(p))
+			e.Warning = true
+			a.inc.Errors = append(a.inc.Errors, e)
+		}
+	}
 }
 
 // userWalker returns the walker of a kernel thread's user half: in a full dump

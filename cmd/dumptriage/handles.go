@@ -34,6 +34,7 @@ func handlesCommand() *cli.Command {
 			}
 			l.Process = p
 			l.Handles = d.ProcessView(p).Handles()
+			absentHandles(d, l, p)
 			return nil
 		}),
 	}

@@ -70,7 +70,7 @@ func listVerb(kind report.ListKind, fill func(c *cli.Context, d *triage.Dump, l 
 		if err := fill(c, d, l); err != nil {
 			return fail(c, err)
 		}
-		l.Errors = d.Errors()
+		l.Errors = slices.Concat(d.Errors(), l.Errors)
 		return emitList(c, l, opt)
 	}
 }

@@ -70,6 +70,7 @@ func listRegions(c *cli.Context, d *triage.Dump, l *report.List) error {
 	}
 	l.Process, l.OfProcess = p, true
 	l.Regions = v.VADs()
+	absentRegions(l, p)
 	return nil
 }
 

@@ -29,6 +29,7 @@ func listModules(c *cli.Context, d *triage.Dump, l *report.List) error {
 		l.Process = p
 		src := d.ProcessView(p)
 		l.Modules, l.Unloaded = wrapModules(src.Modules()), src.UnloadedModules()
+		absentModules(d, l, p)
 		return nil
 	}
 	l.Modules, l.Unloaded = wrapModules(d.Modules()), d.UnloadedModules()

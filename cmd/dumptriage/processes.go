@@ -4,13 +4,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"dumptriage/dump"
+	"dumptriage/kdump"
 	"dumptriage/report"
 	"dumptriage/triage"
 )
 
 var (
 	processFlag = &cli.StringFlag{Name: "process", Aliases: []string{"p"},
-		Usage: "of a full kernel dump, the process `NAME`: a name, a process id (1234, 0x4d2), or the address of an EPROCESS"}
+		Usage: "of a full kernel dump, the process `NAME`: a name, a pattern of names (w3wp*), a process id (1234, 0x4d2), or the address of an EPROCESS"}
 	environmentFlag = &cli.BoolFlag{Name: "environment", DisableDefaultText: true, Usage: "show the environment variables too; they may hold secrets"}
 
 	treeFlag = &cli.BoolFlag{Name: "tree", DisableDefaultText: true, Usage: "show processes below the ones that created them"}
@@ -53,6 +54,9 @@ func processesCommand() *cli.Command {
 				if n, ok := threads[p.EPROCESS]; ok && e.Threads <= 0 {
 					e.Threads = n
 				}
+				if v, ok := d.ProcessView(p).(*kdump.View); ok && one.CommandLine == "" && noUserHalf(p) == "" {
+					e.UserMemory = v.Unreadable()
+				}
 				if c.Bool(environmentFlag.Name) {
 					e.Environment = d.Environment(p)
 				}
@@ -85,7 +89,7 @@ func chosenProcesses(c *cli.Context, d *triage.Dump) ([]*dump.Process, error) {
 		}
 		found := d.FindProcesses(name)
 		if len(found) == 0 {
-			return nil, dump.Errorf(dump.OutOfRange, "processes", "no process is called %q or has that id or address", name)
+			return nil, noProcess(d, name)
 		}
 		return found, nil
 	}

@@ -23,13 +23,24 @@ func threadsCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			named := c.String(processFlag.Name) != ""
 			for _, t := range d.Threads() {
-				if c.String(processFlag.Name) != "" && !slices.ContainsFunc(chosen, func(p *dump.Process) bool { return t.Kernel != nil && t.Kernel.EPROCESS == p.EPROCESS }) {
+				if named && !slices.ContainsFunc(chosen, func(p *dump.Process) bool { return t.Kernel != nil && t.Kernel.EPROCESS == p.EPROCESS }) {
 					continue
 				}
 				l.Threads = append(l.Threads, triage.Thread{Thread: t, KernelInfo: t.Kernel})
 			}
-			l.Runtime = triage.AddManaged(d, l.Threads)
+			if named && len(l.Threads) == 0 {
+				for _, p := range chosen {
+					sayAbsent(l, "threads", "%s", triage.NoThreads(p))
+				}
+			}
+			var one *dump.Process
+			if named && len(chosen) == 1 {
+				one = chosen[0]
+				l.Process = one
+			}
+			l.Runtime = triage.AddManaged(d, one, l.Threads)
 			return nil
 		}),
 	}
