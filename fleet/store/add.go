@@ -49,6 +49,7 @@ const maxText = 4 << 10
 
 // capped is a text, or its begin and how much was cut off.
 func capped(s string) string {
+	s = storable(s)
 	if len(s) <= maxText {
 		return s
 	}
@@ -56,11 +57,18 @@ func capped(s string) string {
 	return fmt.Sprintf("%s... (%d bytes more)", keep, len(s)-len(keep))
 }
 
+// storable is a text as every database takes it: UTF-8, and without a zero, at which some
+// end a text.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
 // capTexts cuts what is too long. Paths stay: they are to be opened by.
 func (in *Incident) capTexts() {
 	for _, s := range []*string{&in.Reason, &in.Process, &in.Version, &in.Arch, &in.OS, &in.Algorithm, &in.Kind, &in.Class, &in.Text} {
 		*s = capped(*s)
 	}
+	in.Path = storable(in.Path)
 	in.Frames = slices.Clone(in.Frames)
 	for i := range in.Frames {
 		in.Frames[i] = capped(in.Frames[i])
@@ -91,7 +99,7 @@ func (s *Store) Flush(ctx context.Context) error {
 	}
 	batch := s.pending
 	s.pending = nil
-	err := inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+	err := s.inTransaction(ctx, func(tx *sql.Tx) error {
 		a := adder{s, ctx, tx}
 		if err := a.loadModel(); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (s *Store) Join(ctx context.Context, other *Store) (j Joined, err error) {
 		return j, err
 	}
 	// In the order of the dumps' own times, by which clusters would be made anew.
-	keys, err := other.texts(ctx, `SELECT dump_key FROM dumps ORDER BY captured, dump_key`)
+	keys, err := other.texts(ctx, `SELECT dump_key FROM dumps ORDER BY COALESCE(captured, ''), dump_key`)
 	if err != nil {
 		return j, err
 	}
@@ -135,7 +135,7 @@ func (s *Store) takeState(ctx context.Context, b *Bucket, mine map[string]bool) 
 	differ := func(what, here, there string) {
 		conflicts = append(conflicts, Conflict{b.ID, what, here, there})
 	}
-	err = inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+	err = s.inTransaction(ctx, func(tx *sql.Tx) error {
 		a := adder{s, ctx, tx}
 		is, err := scanBucket(tx.QueryRowContext(ctx, `SELECT `+bucketColumns+` FROM buckets WHERE bucket = $1`, b.ID))
 		if errors.Is(err, sql.ErrNoRows) {
@@ -206,7 +206,7 @@ func (a *adder) believe(b *Bucket, mine map[string]bool) error {
 	if err != nil || b.FixedVersion == "" {
 		return err
 	}
-	keys, err := textsOf(a.ctx, a.tx, `SELECT d.dump_key FROM dumps d JOIN buckets b ON b.bucket = d.bucket WHERE b.bucket = $1 OR b.merged_into = $1 ORDER BY d.captured, d.dump_key`, b.ID)
+	keys, err := textsOf(a.ctx, a.tx, `SELECT d.dump_key FROM dumps d JOIN buckets b ON b.bucket = d.bucket WHERE b.bucket = $1 OR b.merged_into = $1 ORDER BY COALESCE(d.captured, ''), d.dump_key`, b.ID)
 	if err != nil {
 		return err
 	}

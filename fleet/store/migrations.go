@@ -121,7 +121,7 @@ func (s *Store) bringUp(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, metaTable); err != nil {
 		return err
 	}
-	return inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+	return s.inTransaction(ctx, func(tx *sql.Tx) error {
 		done, err := s.schema(ctx, tx) // another process may have been first
 		if err != nil {
 			return err

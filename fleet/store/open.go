@@ -5,19 +5,24 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
 
 	"dumptriage/fleet/similar"
 )
+
+// dialect is what databases do each in their own way. All other statements are of the SQL
+// that SQLite and PostgreSQL both know, and sqlite.go is all that knows of SQLite.
+type dialect struct {
+	tables string   // a query for the names of the tables
+	first  []string // what is done before the first migration, outside a transaction
+	lock   string   // what lets one transaction write at a time, when beginning one does not
+}
 
 // ErrEmpty is a file that is there and holds nothing yet.
 var ErrEmpty = errors.New("an empty file, no bucket database")
 
 // Open opens a database, or makes one that is not there yet.
 func Open(ctx context.Context, path string) (*Store, error) {
-	return open(ctx, path, url.Values{"mode": {"rwc"}}, (*Store).migrate)
+	return open(ctx, path, access{create: true}, (*Store).migrate)
 }
 
 // OpenExisting opens a database that must be there.
@@ -25,7 +30,7 @@ func OpenExisting(ctx context.Context, path string) (*Store, error) {
 	if err := holdsSomething(path); err != nil {
 		return nil, err
 	}
-	return open(ctx, path, url.Values{"mode": {"rw"}}, (*Store).migrate)
+	return open(ctx, path, access{}, (*Store).migrate)
 }
 
 // OpenReading opens a database that must be there to look at it: its file stays as it is,
@@ -35,59 +40,20 @@ func OpenReading(ctx context.Context, path string) (*Store, error) {
 	if err := holdsSomething(path); err != nil {
 		return nil, err
 	}
-	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		// Somebody writes, or was killed: to close a database that could be written to would
-		// move the log into it.
-		return open(ctx, path, url.Values{"mode": {"ro"}}, (*Store).upToDate)
+	a := readingOf(path)
+	s, err := open(ctx, path, a, (*Store).upToDate)
+	if isNoPlace(err) && !a.alone { // for a log, of which none is there
+		return open(ctx, path, access{read: true, alone: true}, (*Store).upToDate)
 	}
-	if isWritable(path) {
-		s, err := open(ctx, path, url.Values{"mode": {"rw"}, "_pragma": {"query_only(1)"}}, (*Store).upToDate)
-		if !isNoPlace(err) {
-			return s, err
-		}
-	}
-	// What is about to begin writing is not seen, but the log to look for it in has no place.
-	return open(ctx, path, url.Values{"mode": {"ro"}, "immutable": {"1"}}, (*Store).upToDate)
+	return s, err
 }
 
-// isWritable reports whether a file may be written to, which it is not.
-func isWritable(path string) bool {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err == nil {
-		f.Close()
-	}
-	return err == nil
-}
-
-// holdsSomething refuses what SQLite would take for a new database.
-func holdsSomething(path string) error {
-	st, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s: not a regular file, no bucket database", path)
-	case st.Size() == 0:
-		return fmt.Errorf("%s: %w", path, ErrEmpty)
-	}
-	return nil
-}
-
-func open(ctx context.Context, path string, how url.Values, prepare func(*Store, context.Context) error) (*Store, error) {
-	abs, err := filepath.Abs(path)
+func open(ctx context.Context, path string, how access, prepare func(*Store, context.Context) error) (*Store, error) {
+	db, d, err := connect(path, how)
 	if err != nil {
 		return nil, err
 	}
-	how.Set("_txlock", "immediate") // a transaction that will write must not begin as one that reads
-	for _, pragma := range []string{"synchronous(NORMAL)", "busy_timeout(60000)"} {
-		how.Add("_pragma", pragma)
-	}
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: how.Encode()}
-	db, err := sql.Open("sqlite", name.String())
-	if err != nil {
-		return nil, err
-	}
-	s, err := prepared(ctx, db, &sqliteDialect, prepare)
+	s, err := prepared(ctx, db, d, prepare)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -120,30 +86,4 @@ func (s *Store) upToDate(ctx context.Context) error {
 		return ErrEmpty
 	}
 	return s.useCopy(ctx)
-}
-
-// useCopy goes on with a copy of the database, which is brought up to date.
-func (s *Store) useCopy(ctx context.Context) error {
-	f, err := os.CreateTemp("", "buckets-*.db")
-	if err != nil {
-		return err
-	}
-	s.temporary = f.Name()
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if _, err := s.db.ExecContext(ctx, `VACUUM INTO $1`, s.temporary); err != nil {
-		return err
-	}
-	old := s.db
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(s.temporary), RawQuery: "_txlock=immediate&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)"}
-	if s.db, err = sql.Open("sqlite", name.String()); err != nil {
-		s.db = old
-		return err
-	}
-	s.db.SetMaxOpenConns(1)
-	if err := old.Close(); err != nil {
-		return err
-	}
-	return s.bringUp(ctx)
 }

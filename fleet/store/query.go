@@ -175,7 +175,7 @@ func (s *Store) Bucket(ctx context.Context, id string) (Bucket, error) {
 	if b.Clusters, err = s.texts(ctx, `SELECT DISTINCT s.cluster FROM stacks s JOIN dumps d ON d.stack = s.stack WHERE d.bucket`+of+` ORDER BY s.cluster`, id); err != nil {
 		return b, err
 	}
-	if b.Examples, err = s.texts(ctx, fmt.Sprintf(`SELECT p.path FROM dump_paths p JOIN dumps d ON d.dump_key = p.dump_key WHERE d.bucket%s ORDER BY d.captured DESC, p.path LIMIT %d`, of, examples), id); err != nil {
+	if b.Examples, err = s.texts(ctx, fmt.Sprintf(`SELECT p.path FROM dump_paths p JOIN dumps d ON d.dump_key = p.dump_key WHERE d.bucket%s ORDER BY COALESCE(d.captured, '') DESC, p.path LIMIT %d`, of, examples), id); err != nil {
 		return b, err
 	}
 	if b.Versions, err = s.counts(ctx, `SELECT process || CASE version WHEN '' THEN '' ELSE ' ' || version END, COUNT(*) FROM dumps WHERE bucket`+of+` GROUP BY 1 ORDER BY 2 DESC, 1`, id); err != nil {
@@ -237,7 +237,7 @@ type Change struct {
 // Set changes a bucket. Another state than regressed forgets in which version it
 // came back.
 func (s *Store) Set(ctx context.Context, id string, c Change) error {
-	return inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+	return s.inTransaction(ctx, func(tx *sql.Tx) error {
 		for _, column := range []struct {
 			name  string
 			value *string
@@ -245,7 +245,7 @@ func (s *Store) Set(ctx context.Context, id string, c Change) error {
 			if column.value == nil {
 				continue
 			}
-			r, err := tx.ExecContext(ctx, `UPDATE buckets SET `+column.name+` = $2 WHERE bucket = $1`, id, *column.value)
+			r, err := tx.ExecContext(ctx, `UPDATE buckets SET `+column.name+` = $2 WHERE bucket = $1`, id, storable(*column.value))
 			if err != nil {
 				return err
 			}
@@ -267,7 +267,7 @@ var errCannotMerge = errors.New("cannot be merged")
 // Merge makes the dumps of one bucket count as another's, those to come included.
 // What had been merged into the first follows.
 func (s *Store) Merge(ctx context.Context, from, into string) error {
-	return inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+	return s.inTransaction(ctx, func(tx *sql.Tx) error {
 		a := adder{s, ctx, tx}
 		return a.mergeAlso(from, into)
 	})

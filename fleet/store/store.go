@@ -17,8 +17,6 @@ import (
 	"strconv"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
-
 	"dumptriage/fleet/similar"
 )
 
@@ -44,12 +42,19 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
-func inTransaction(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
+// inTransaction does what writes to the database, which nobody else does meanwhile.
+func (s *Store) inTransaction(ctx context.Context, do func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := do(tx); err != nil {
+	if s.dialect.lock != "" {
+		_, err = tx.ExecContext(ctx, s.dialect.lock)
+	}
+	if err == nil {
+		err = do(tx)
+	}
+	if err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()

@@ -316,7 +316,7 @@ func TestMissingTables(t *testing.T) {
 	}
 	db := s.db
 	var tables []string
-	if err := each(t.Context(), db, `SELECT name FROM sqlite_master WHERE type = 'table'`, func(r *sql.Rows) error {
+	if err := each(t.Context(), db, s.dialect.tables, func(r *sql.Rows) error {
 		tables = append(tables, "")
 		return r.Scan(&tables[len(tables)-1])
 	}); err != nil || len(tables) < 9 {

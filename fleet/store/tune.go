@@ -36,7 +36,7 @@ func (s *Store) readParams(ctx context.Context) error {
 
 // stackOrder is the order in which stacks are placed anew: that of the dumps' own
 // times, so that a cluster is named by what came first.
-const stackOrder = ` ORDER BY (SELECT MIN(d.captured) FROM dumps d WHERE d.stack = s.stack), s.stack`
+const stackOrder = ` ORDER BY COALESCE((SELECT MIN(d.captured) FROM dumps d WHERE d.stack = s.stack), ''), s.stack`
 
 // Labels returns the distinct stacks of the dumps that label knows, by their key,
 // a path, or their bucket, in the order in which they would be placed. A stack of
@@ -105,7 +105,7 @@ func (s *Store) Recluster(ctx context.Context, p similar.Params) error {
 		return err
 	}
 	s.model, s.params = nil, p
-	err = inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+	err = s.inTransaction(ctx, func(tx *sql.Tx) error {
 		a := adder{s, ctx, tx}
 		if err := setMeta(ctx, tx, paramsName, string(text)); err != nil {
 			return err
