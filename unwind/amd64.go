@@ -41,46 +41,50 @@ func (w *Walker) stepAMD64(regs *dump.Registers, f *Frame, opt *Options) (Stop, 
 		}
 		s = w.resolved(f.Lookup)
 	}
-	var stop Stop
 	switch {
 	case s.kind == siteOther:
 		return w.stepOther(regs, f, opt)
 	case f.exact() && w.nullCall(s, opt):
 		return w.stepNullCall(regs, f, opt)
-	case s.kind == sitePdata && s.coarse && f.exact() && w.beforeFrame(s):
-		return w.stepBeforeFrame(regs, f, s, opt)
-	case s.kind == sitePdata && s.dynamic && w.lacksFrame(regs, s):
-		return w.stepReentry(regs, f, s, opt)
-	case s.kind == sitePdata && f.exact():
-		return w.stepStopped(regs, f, s, opt)
-	case s.kind == sitePdata && w.restarts(s, f.IP, 0):
-		t, stop := w.ret(f.SP, MethodEpilog)
-		t.detail = restartDetail
-		if stop.Reason == "" {
-			stop = w.check(t, f, opt)
-		}
-		return w.land(regs, f, opt, t, stop)
 	case s.kind == sitePdata:
-		t, stop := w.undo(regs, f, s, opt)
-		if stop.Reason == "" {
-			stop = w.check(t, f, opt)
-		}
-		return w.land(regs, f, opt, t, stop)
+		return w.stepPdata(regs, f, s, opt)
 	case s.kind == siteLeaf:
-		t, stop := w.leaf(f)
-		if stop.Reason == "" && !w.leafLeads(t, f, opt) {
-			stop = Stop{StopNoUnwindData, fmt.Sprintf("%s: no function table entry covers %#x, and %#x is no return address", w.name(w.site(f.Lookup)), f.Lookup, t.ip)}
-		}
-		return w.land(regs, f, opt, t, stop)
-	default:
-		stop = w.lack(s)
-		if kind := s.kind; kind == siteNoImage || kind == siteNoTable {
-			if t, ok := w.byCFI(regs, f, opt); ok {
-				return w.land(regs, f, opt, t, Stop{})
-			}
+		return w.stepLeaf(regs, f, opt)
+	}
+	stop := w.lack(s)
+	if kind := s.kind; kind == siteNoImage || kind == siteNoTable {
+		if t, ok := w.byCFI(regs, f, opt); ok {
+			return w.land(regs, f, opt, t, Stop{})
 		}
 	}
 	return w.fallback(regs, f, opt, stop)
+}
+
+// stepPdata follows the entry of a function table.
+func (w *Walker) stepPdata(regs *dump.Registers, f *Frame, s *site, opt *Options) (Stop, bool) {
+	switch {
+	case s.coarse && f.exact() && w.beforeFrame(s):
+		return w.stepBeforeFrame(regs, f, s, opt)
+	case s.dynamic && w.lacksFrame(regs, s):
+		return w.stepReentry(regs, f, s, opt)
+	case f.exact():
+		return w.stepStopped(regs, f, s, opt)
+	case w.restarts(s, f.IP, 0):
+		t, stop := w.ret(f.SP, MethodEpilog)
+		t.detail = restartDetail
+		return w.landChecked(regs, f, opt, t, stop)
+	}
+	t, stop := w.undo(regs, f, s, opt)
+	return w.landChecked(regs, f, opt, t, stop)
+}
+
+// stepLeaf takes the return address of a function without a frame.
+func (w *Walker) stepLeaf(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
+	t, stop := w.leaf(f)
+	if stop.Reason == "" && !w.leafLeads(t, f, opt) {
+		stop = Stop{StopNoUnwindData, fmt.Sprintf("%s: no function table entry covers %#x, and %#x is no return address", w.name(w.site(f.Lookup)), f.Lookup, t.ip)}
+	}
+	return w.land(regs, f, opt, t, stop)
 }
 
 // bounds ends the walk of a stack that has no room for a caller.
@@ -294,6 +298,14 @@ func (w *Walker) arrive(t target, f *Frame, opt *Options) proof {
 		return proofYes
 	}
 	return w.callBefore(w.site(t.ip-1), t.ip)
+}
+
+// landChecked is land for a target that check has not seen.
+func (w *Walker) landChecked(regs *dump.Registers, f *Frame, opt *Options, t target, stop Stop) (Stop, bool) {
+	if stop.Reason == "" {
+		stop = w.check(t, f, opt)
+	}
+	return w.land(regs, f, opt, t, stop)
 }
 
 // land makes the target the new frame, or goes on to the heuristics when the

@@ -192,9 +192,6 @@ func (w *Walker) stepNullCall(regs *dump.Registers, f *Frame, opt *Options) (Sto
 // instruction.
 func (w *Walker) stepEntry(regs *dump.Registers, f *Frame, opt *Options) (Stop, bool) {
 	t, stop := w.leaf(f)
-	if stop.Reason == "" {
-		stop = w.check(t, f, opt)
-	}
 	t.detail = opt.EntryProved
-	return w.land(regs, f, opt, t, stop)
+	return w.landChecked(regs, f, opt, t, stop)
 }

@@ -205,10 +205,7 @@ func (w *Walker) stepStoppedV3(regs *dump.Registers, f *Frame, s *site, opt *Opt
 	if epilog && !t.machine {
 		t.method = MethodEpilog
 	}
-	if stop.Reason == "" {
-		stop = w.check(t, f, opt)
-	}
-	return w.land(regs, f, opt, t, stop)
+	return w.landChecked(regs, f, opt, t, stop)
 }
 
 // noteEpilogV3 notes whether the unwind data places the address in an epilog.

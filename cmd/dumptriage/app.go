@@ -73,11 +73,19 @@ type output struct {
 func (o *output) Write(p []byte) (int, error) {
 	o.begun = true
 	n, err := o.Writer.Write(p)
+	if err != nil {
+		err = outputError{err}
+	}
 	if o.err == nil {
 		o.err = err
 	}
 	return n, err
 }
+
+// outputError is a failure of standard output, which is no fault of any file.
+type outputError struct{ error }
+
+func (e outputError) Unwrap() error { return e.error }
 
 // runApp turns a panic of ours into an error that says so, with the stack for a
 // bug report: no input may take the exit status away from a script.

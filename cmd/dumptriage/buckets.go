@@ -186,7 +186,8 @@ func (e *databaseError) Unwrap() error { return e.err }
 func inDatabase(path string, err error) error {
 	var usage usageError
 	var said *databaseError
-	if err == nil || errors.As(err, &usage) || errors.As(err, &said) || errors.Is(err, store.ErrNoBucket) {
+	var output outputError
+	if err == nil || errors.As(err, &usage) || errors.As(err, &said) || errors.As(err, &output) || errors.Is(err, store.ErrNoBucket) {
 		return err
 	}
 	return &databaseError{path, err}
