@@ -467,3 +467,34 @@ func openNames(t *testing.T) *pdata.Image {
 	}
 	return im
 }
+
+// TestModuleBudget: a process with more modules, or more metadata, than a sound one has no
+// names from the others, and it is said.
+func TestModuleBudget(t *testing.T) {
+	for what, spend := range map[string]func(*Runtime){
+		"bytes": func(r *Runtime) { r.opened = maxMetadataBytes + 1 },
+		"modules": func(r *Runtime) {
+			for i := range maxModules {
+				r.modules[uint64(i)<<40] = &Module{}
+			}
+		},
+	} {
+		_, r := process(t, 1)
+		if m, err := r.Method(codeVA + 0x50); err != nil || m.Name == "" || r.Exhausted() != nil {
+			t.Fatalf("%s: within the budget: %+v, %v", what, m, err)
+		}
+		_, r = process(t, 1)
+		spend(r)
+		m, err := r.Method(codeVA + 0x50)
+		if dump.AsError(err).Code != dump.Limit || m == nil || m.Name != "" || m.Note == "" {
+			t.Errorf("%s: beyond the budget: %+v, %v", what, m, err)
+		}
+		if e := r.Exhausted(); e == nil || dump.AsError(e).Code != dump.Limit {
+			t.Errorf("%s: %v", what, e)
+		}
+	}
+	_, r := process(t, 1)
+	if _, err := r.Method(codeVA + 0x50); err != nil || r.opened == 0 {
+		t.Errorf("the metadata that was opened is not counted: %v", err)
+	}
+}

@@ -3,6 +3,8 @@ package managed
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +30,8 @@ type layout struct {
 	globals map[string]global
 	// contracts are versions by name: "1", "c1".
 	contracts map[string]string
+
+	unread []string // what has a form that is not known, such as "Thread.Id"
 }
 
 type typeLayout struct {
@@ -112,7 +116,8 @@ func readDescriptor(host *hostMemory, va uint64) (*layout, error) {
 }
 
 // parseDescriptor reads the descriptor's JSON in its compact form. Pointers are
-// what globals refer to by index. Keys that it does not know are passed over.
+// what globals refer to by index. Keys that it does not know are passed over. Of a
+// descriptor with values that it cannot read there is the rest, and an error.
 func parseDescriptor(blob []byte, pointer int, pointers []uint64) (*layout, error) {
 	var in struct {
 		Types     map[string]map[string]json.RawMessage
@@ -136,7 +141,7 @@ func parseDescriptor(blob []byte, pointer int, pointers []uint64) (*layout, erro
 		t := typeLayout{fields: map[string]uint64{}}
 		for field, raw := range fields {
 			if off, ok := parseNumber(firstOf(raw)); !ok {
-				continue
+				l.unread = append(l.unread, name+"."+field)
 			} else if field == "!" {
 				t.size = off
 			} else {
@@ -148,12 +153,35 @@ func parseDescriptor(blob []byte, pointer int, pointers []uint64) (*layout, erro
 	for name, raw := range in.Globals {
 		if g, ok := parseGlobal(raw, pointers); ok {
 			l.globals[name] = g
+		} else {
+			l.unread = append(l.unread, name)
 		}
 	}
 	for name, raw := range in.Contracts {
 		l.contracts[name] = strings.Trim(string(raw), `"`)
 	}
-	return l, nil
+	return l, l.damage()
+}
+
+// maxUnread is how many values a message names, and how many bytes of each name.
+const maxUnread, maxUnreadName = 3, 64
+
+// damage tells of values that were not read, nil when there are none.
+func (l *layout) damage() error {
+	n := len(l.unread)
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(l.unread)
+	var named []string
+	for _, s := range l.unread[:min(n, maxUnread)] {
+		named = append(named, strings.ToValidUTF8(s[:min(len(s), maxUnreadName)], ""))
+	}
+	more := ""
+	if n > maxUnread {
+		more = fmt.Sprintf(" and %d more", n-maxUnread)
+	}
+	return dump.Errorf(dump.BadRecord, descriptorStream, "it has values that are no numbers: %s%s", strings.Join(named, ", "), more)
 }
 
 // firstOf returns the value of "value" or of ["value", "type"].

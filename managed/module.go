@@ -25,8 +25,14 @@ type Module struct {
 	err   error
 }
 
+// A process has some hundred assemblies with less than 100 MB of metadata in all. A
+// forged one may have a module of its own for every frame, all over the same bytes.
 const (
-	maxModules   = 1 << 14
+	maxModules       = 1 << 12 // that are looked into
+	maxMetadataBytes = 1 << 30 // of all that are opened
+)
+
+const (
 	maxPath      = 512 // characters
 	layoutMapped = 1   // PEImageLayout.Flags
 )
@@ -37,9 +43,14 @@ func (r *Runtime) module(va uint64) (*Module, error) {
 		return m, m.err
 	}
 	m := &Module{}
+	if len(r.modules) >= maxModules || r.opened > maxMetadataBytes {
+		r.crowded = dump.Errorf(dump.Limit, "modules", "the .NET runtime has more modules than a sound process (%d with %d bytes of metadata were opened): what others have is unknown", len(r.modules), r.opened)
+		m.err = r.crowded
+		return m, m.err
+	}
 	m.err = r.readModule(m, va)
-	if len(r.modules) >= maxModules {
-		clear(r.modules)
+	if m.md != nil {
+		r.opened += m.md.Size()
 	}
 	r.modules[va] = m
 	return m, m.err

@@ -26,6 +26,8 @@ type Runtime struct {
 	ahead   AheadBudget
 	left    int // reads of its structures that are allowed still
 	toTell  exceptionBudget
+	opened  int64 // bytes of metadata of all modules
+	crowded error // modules that were not looked into
 }
 
 // maxReads bounds what is read of the runtime's structures in all: a name takes some
@@ -44,6 +46,8 @@ func (r *Runtime) Exhausted() error {
 		return nil
 	case r.left <= 0:
 		return exhausted()
+	case r.crowded != nil:
+		return r.crowded
 	}
 	return r.toTell.spent()
 }
@@ -69,7 +73,7 @@ type Options struct {
 
 // Open opens the runtime of a process. One that has no descriptor is opened by what
 // is the same in all versions; Contracts is false then. The error says why a
-// descriptor could not be used; the Runtime is usable all the same.
+// descriptor, or a part of it, could not be used; the Runtime is usable all the same.
 func Open(opt Options) (*Runtime, error) {
 	r := &Runtime{
 		Host: opt.Host.Name, mem: opt.Memory, heaps: opt.Heaps, images: opt.Images,
@@ -126,12 +130,12 @@ func (r *Runtime) readContracts(opt *Options) error {
 		return nil
 	}
 	l, err := readDescriptor(&hostMemory{opt.Memory, opt.Host}, opt.Host.Base+uint64(rva))
-	if err != nil {
+	if l == nil {
 		return err
 	}
 	r.l, r.Contracts = l, true
 	r.codeMap = l.number("ExecutionManagerCodeRangeMapAddress", 0)
-	return nil
+	return err
 }
 
 // oldLayout is what is the same in all 64-bit versions before .NET 9.

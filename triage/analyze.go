@@ -363,6 +363,10 @@ func (a *analysis) collect() {
 			a.addMissing(w.space.missingImages(), seen)
 			a.inc.Errors = append(a.inc.Errors, w.space.debugDamage()...)
 			a.inc.Errors = append(a.inc.Errors, w.space.imageDamage()...)
+			for _, e := range w.space.managedDamage() {
+				e.File = a.main().Path
+				a.inc.Errors = append(a.inc.Errors, e)
+			}
 		}
 	}
 	if a.uw != nil {

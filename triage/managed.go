@@ -16,6 +16,9 @@ type ManagedRuntime struct {
 	Host   string         // module that it is in, "" when only its code heaps are known
 	Source managed.Source // what its structures are read by
 	Note   string         // what could not be read
+	// Damage is what of that is damaged or has a form that is not known; an Incident has it
+	// among its errors. What the dump does not hold is none.
+	Damage []*dump.Error
 }
 
 // managedSpace is the .NET runtime of one address space. It is opened by the first
@@ -23,7 +26,7 @@ type ManagedRuntime struct {
 type managedSpace struct {
 	asked, all bool // all: files were looked for too
 	runtime    *managed.Runtime
-	note       string
+	failed     error                    // the last of what could not be read
 	methods    map[uint64]*dynamicTable // unwind tables by the method's start; nil values: no code
 	ahead      map[*Module]*managed.Ahead
 	budget     managed.AheadBudget // of ahead
@@ -54,7 +57,7 @@ func (s *space) runtime(need bool) *managed.Runtime {
 	opt := managed.Options{Memory: s.mem, Arch: s.arch, Host: *host, Heaps: heaps, Images: s.managedImage}
 	var err error
 	if m.runtime, err = managed.Open(opt); err != nil {
-		m.note = dump.AsError(err).Detail()
+		m.failed = err
 	}
 	return m.runtime
 }
@@ -181,7 +184,7 @@ func (s *space) aheadOfTime(m *Module, va uint64) *managed.Method {
 		if im := s.imageOf(m); im != nil {
 			var err error // mostly that it is no .NET image, or one without such code
 			if tables, err = s.clr.budget.Open(im, m.Base, m.Name()); err != nil && dump.AsError(err).Code == dump.Limit {
-				s.clr.note = dump.AsError(err).Detail()
+				s.clr.failed = err
 			}
 		}
 		if s.clr.ahead == nil {
@@ -264,7 +267,7 @@ func (s *space) managedThreads(threads []*Thread) *ManagedRuntime {
 	if r == nil {
 		return nil
 	}
-	out := &ManagedRuntime{Host: r.Host, Note: s.clr.note}
+	out := &ManagedRuntime{Host: r.Host}
 	switch {
 	case r.Contracts:
 		out.Source = managed.SourceContracts
@@ -272,12 +275,12 @@ func (s *space) managedThreads(threads []*Thread) *ManagedRuntime {
 		out.Source = managed.SourceLayout
 	}
 	all, err := r.Threads()
-	if err != nil {
-		out.Note = dump.AsError(err).Detail()
+	for _, err := range []error{s.clr.failed, err, r.Exhausted()} {
+		if err != nil {
+			out.Note = dump.AsError(err).Detail()
+		}
 	}
-	if err := r.Exhausted(); err != nil {
-		out.Note = dump.AsError(err).Detail()
-	}
+	out.Damage = s.managedDamage()
 	byID := map[uint32]*managed.Thread{}
 	for i := range all {
 		if t := &all[i]; t.OSID != 0 && byID[t.OSID] == nil {
@@ -287,6 +290,22 @@ func (s *space) managedThreads(threads []*Thread) *ManagedRuntime {
 	for _, t := range threads {
 		if t.Managed = byID[t.ID]; t.Managed != nil && t.Name == "" {
 			t.Name = t.Managed.Name
+		}
+	}
+	return out
+}
+
+// managedDamage lists what of the .NET runtime was damaged, of a form that is not known,
+// or too much to look at.
+func (s *space) managedDamage() (out []*dump.Error) {
+	for _, err := range []error{s.clr.failed, s.clr.runtime.Exhausted()} {
+		if err == nil {
+			continue
+		}
+		e := *dump.AsError(err)
+		switch e.Code {
+		case dump.BadRecord, dump.BadCount, dump.Limit:
+			out = append(out, &e)
 		}
 	}
 	return out

@@ -71,6 +71,9 @@ func listVerb(kind report.ListKind, fill func(c *cli.Context, d *triage.Dump, l 
 			return fail(c, err)
 		}
 		l.Errors = slices.Concat(d.Errors(), l.Errors)
+		if l.Runtime != nil {
+			l.Errors = append(l.Errors, l.Runtime.Damage...)
+		}
 		return emitList(c, l, opt)
 	}
 }

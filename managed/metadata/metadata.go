@@ -153,6 +153,9 @@ func readCounts(c *cursor.Cursor, valid uint64, rows *[numTables]uint32) {
 	}
 }
 
+// Size returns how many bytes the metadata says that it has.
+func (m *Metadata) Size() int64 { return m.in.Size() }
+
 // Version returns the version text of the root, such as "v4.0.30319": the runtime
 // that the compiler wrote for, not the one that runs it.
 func (m *Metadata) Version() string { return m.version }
