@@ -36,11 +36,27 @@ var vadForms = [...]vadForm{
 	5: vadForm64(4, 7, 21, 3), // 11 21H2 to 23H2
 	6: vadForm64(4, 7, -1, 3), // Server 2022: as 4 or as 5
 	7: vadFormMemCommit(),     // 11 24H2
-	8: { // 10 2004 to 22H2, 32-bit
-		left: 0, right: 4, first: 0xc, last: 0x10, number: 4,
-		flags: 0x1c, flagsSize: 4, kind: 4, protect: 7, private: 20, optional: 3, charge: 0x20, chargeBits: 31, commit: 0x20, commitBit: 31,
-		size: 0x28, subsection: 0x2c, firstPTE: 0x30, lastPTE: 0x34, base: 4, next: 8, ptes: 0x1c, filePointer: 0x24, fileMask: 7,
+	8: vadForm32(4, 7, 20, 3), // 10 2004 to 22H2, 32-bit
+	9: { // 8: the table of Windows 7 in front of nodes like those of 8.1
+		root: 0x10, left: 8, right: 0x10, first: 0x18, last: 0x1c, number: 4,
+		flags: 0x28, flagsSize: 4, kind: 0, protect: 3, private: 15, charge: 0x2c, chargeBits: 31, commit: 0x2c, commitBit: 31,
+		size: 0x40, subsection: 0x48, firstPTE: 0x50, lastPTE: 0x58, base: 8, next: 0x10, ptes: 0x18, filePointer: 0x40, fileMask: 0xf,
 	},
+	10: { // 7, 32-bit
+		root: 8, left: 4, right: 8, first: 0xc, last: 0x10, number: 4,
+		flags: 0x14, flagsSize: 4, kind: 20, protect: 24, private: 31, charge: 0x14, chargeBits: 19, commit: 0x14, commitBit: 23,
+		size: 0x20, subsection: 0x24, firstPTE: 0x28, lastPTE: 0x2c, base: 4, next: 8, ptes: 0xc, filePointer: 0x24, fileMask: 7,
+	},
+	11: vadForm32(0, 3, 14, 0), // 10 1809, 32-bit
+}
+
+// vadForm32 is the form of 32-bit kernels of Windows 10.
+func vadForm32(kind, protect, private, optional int) vadForm {
+	return vadForm{
+		left: 0, right: 4, first: 0xc, last: 0x10, number: 4,
+		flags: 0x1c, flagsSize: 4, kind: kind, protect: protect, private: private, optional: optional, charge: 0x20, chargeBits: 31, commit: 0x20, commitBit: 31,
+		size: 0x28, subsection: 0x2c, firstPTE: 0x30, lastPTE: 0x34, base: 4, next: 8, ptes: 0x1c, filePointer: 0x24, fileMask: 7,
+	}
 }
 
 // vadForm64 is the form of 64-bit kernels since 8.1, which differ in the places of

@@ -25,6 +25,7 @@ func (s *AddressSpace) byVAD(va uint64, t translation) translation {
 	}
 	t.vad = v
 	switch {
+	case t.state == PageMappedFile && (v.private || v.subsection == 0): // an entry that names a prototype PTE is of no such memory
 	case v.private && (v.kind == vadNormal || v.kind == vadWriteWatch):
 		switch { // where all of it was committed, pages that no longer are have an entry
 		case !v.committed:
@@ -50,11 +51,17 @@ func (s *AddressSpace) bySection(va uint64, tree *vadTree, v *vad, t translation
 		return t
 	}
 	s.mu.Lock()
-	e := s.readPrototype(at)
+	var e *uint64
+	decode := s.software64
+	if tree.f.prototypeSize() == 4 {
+		e, decode = s.readPrototype32(at), software32
+	} else {
+		e = s.readPrototype(at)
+	}
 	if e == nil {
 		t.state = PageTableMissing
 	} else {
-		r := s.software64(*e, true)
+		r := decode(*e, true)
 		r.level, r.vad = t.level, v
 		if t = r; t.readable() {
 			t.state = PagePrototype
@@ -64,6 +71,14 @@ func (s *AddressSpace) bySection(va uint64, tree *vadTree, v *vad, t translation
 	return t
 }
 
+// prototypeSize is that of a prototype PTE: that of the machine's entries.
+func (f *File) prototypeSize() uint64 {
+	if x, ok := f.full.walker.(pagingX86); ok && !x.pae {
+		return 4
+	}
+	return 8
+}
+
 // maxSubsections bounds the chain of a section: a file of 2 TB mapped in pieces of
 // 512 MB.
 const maxSubsections = 1 << 12
@@ -71,10 +86,7 @@ const maxSubsections = 1 << 12
 // prototypePTE returns the address of the prototype PTE of a page of a view, or
 // what the page is without one.
 func (t *vadTree) prototypePTE(v *vad, page uint64) (at uint64, state PageState) {
-	const size = 8 // of a prototype PTE
-	if t.f.hdr.ptr == 4 && !t.f.hdr.paeEnabled {
-		return 0, PageMappedFile // they have four bytes, and are not followed
-	}
+	size := t.f.prototypeSize()
 	n := page - v.first
 	if at := v.firstPTE + n*size; v.firstPTE != 0 && at >= v.firstPTE && at <= v.lastPTE {
 		return at, PageValid

@@ -14,9 +14,6 @@ import (
 // the images that the processes mapped are known all the same.
 func TestModulesByVAD(t *testing.T) {
 	for _, v := range machine.Variants() {
-		if v.Paging == machine.TwoLevel { // its views are written without their files
-			continue
-		}
 		for _, kind := range []machine.Kind{machine.Summary, machine.KernelRange, machine.Full} {
 			m := machine.Build(*v)
 			state := "not_in_dump"
@@ -70,9 +67,6 @@ func checkMapped(t *testing.T, name string, v *View, want *machine.Process, stat
 // list is found beside those that are on it.
 func TestModulesOffTheList(t *testing.T) {
 	for _, v := range machine.Variants() {
-		if v.Paging == machine.TwoLevel {
-			continue
-		}
 		m := machine.Build(*v)
 		p := m.Processes[slices.IndexFunc(m.Processes, func(p *machine.Process) bool { return p.Name == "report.exe" })]
 		last := len(p.Modules) - 1

@@ -1,5 +1,7 @@
 package kdump
 
+import "dumptriage/dump"
+
 // pagingX86 is 32-bit paging: two levels of 4-byte entries, or with PAE three
 // of 8-byte ones, of which the first has four entries.
 type pagingX86 struct{ pae bool }
@@ -89,7 +91,7 @@ func (p pagingX86) leaf(s *AddressSpace, table, va uint64) translation {
 	if !ok {
 		return translation{state: PageTableMissing, level: 1}
 	}
-	t := software32(e)
+	t := software32(e, false)
 	t.level = 1
 	return t
 }
@@ -117,18 +119,20 @@ func softwarePAE(s *AddressSpace, e uint64) translation {
 	return r
 }
 
-// software32 decodes a 4-byte entry. Where prototype PTEs lie depends on a
-// variable of the kernel, so they are not followed.
-func software32(e uint64) translation {
+// software32 decodes a 4-byte entry, or a prototype PTE. Where the prototype PTE of
+// an entry lies depends on a variable of the kernel: the VADs lead to it.
+func software32(e uint64, prototype bool) translation {
 	const frame = 0xfffff000
 	t := translation{entry: e}
 	switch {
 	case e&pteValid != 0:
 		t.page = e & frame
+	case e == 0 && prototype:
+		t.state = PageReserved // its section has no page there
 	case e == 0:
 		t.state, t.ask = PageInvalid, true
 	case e&ptePrototype != 0:
-		t.state = PageMappedFile
+		t.state, t.ask = PageMappedFile, !prototype
 	case e&pteTransition != 0:
 		t.state, t.page = PageTransition, e&frame
 	case e>>12 != 0:
@@ -139,4 +143,28 @@ func software32(e uint64) translation {
 		t.state = PageDemandZero
 	}
 	return t
+}
+
+// readPrototype32 reads a prototype PTE of four bytes. The caller holds the lock.
+func (s *AddressSpace) readPrototype32(va uint64) *uint64 {
+	if va&3 != 0 {
+		return nil
+	}
+	if s.system != nil {
+		v, err := dump.ReadUint32(s.system, va)
+		if err != nil {
+			return nil
+		}
+		e := uint64(v)
+		return &e
+	}
+	t := s.walker.walk(s, va)
+	if !t.readable() {
+		return nil
+	}
+	e, ok := s.entry(t.page|va&(pageSize-1), 4)
+	if !ok {
+		return nil
+	}
+	return &e
 }
