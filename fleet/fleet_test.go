@@ -89,6 +89,10 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
 		}
 	}
+	_, err := Inputs([]string{"-"}, false, strings.NewReader("a.dmp\n\n"+strings.Repeat("x", maxLine+1)), nil)
+	if err == nil || !strings.Contains(err.Error(), "standard input:3: a line of more than") {
+		t.Errorf("a line that is no path: %v", err)
+	}
 	if _, err := Inputs([]string{filepath.Join(dir, "nothing*")}, false, nil, nil); err == nil {
 		t.Error("a pattern that matches nothing is no error")
 	}

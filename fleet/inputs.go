@@ -3,6 +3,7 @@ package fleet
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -134,12 +135,17 @@ const maxLine = 64 << 10
 func (l *lister) list(r io.Reader, name string) error {
 	sc := bufio.NewScanner(textfile.UTF8(r))
 	sc.Buffer(nil, maxLine)
-	for sc.Scan() {
+	lines := 0
+	for ; sc.Scan(); lines++ {
 		if line := strings.TrimSpace(sc.Text()); line != "" && line[0] != '#' {
 			l.add(line)
 		}
 	}
-	if err := sc.Err(); err != nil {
+	err := sc.Err()
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("%s:%d: a line of more than %d bytes is no path", name, lines+1, maxLine)
+	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

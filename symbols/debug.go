@@ -158,6 +158,14 @@ func (s *Store) openDebug(format *debugFormat, file string, cv dump.CodeView, sa
 		return opened{}, err
 	}
 	name := format.name(&cv)
+	if o, ok := s.keptDebug(file, name); ok {
+		if m, ok := o.debug.(matcher); ok && same {
+			if err := m.Matches(cv); err != nil {
+				return opened{}, err
+			}
+		}
+		return o, nil
+	}
 	f, err := input.Open(file, input.Options{MaxSize: maxDebugSize, Want: func(member string) bool { return sameName(member, name) }})
 	if err != nil {
 		return opened{}, err
@@ -172,7 +180,7 @@ func (s *Store) openDebug(format *debugFormat, file string, cv dump.CodeView, sa
 		return opened{}, err
 	}
 	s.open = append(s.open, f)
-	return opened{d, func() (Debug, error) { return format.open(f, f.Size(), file) }}, nil
+	return s.keepDebug(file, name, opened{d, func() (Debug, error) { return format.open(f, f.Size(), file) }}), nil
 }
 
 // PDBKey is the symbol-store key of a PDB: GUID without punctuation, then age; of

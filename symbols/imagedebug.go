@@ -61,7 +61,8 @@ func (s *Store) FindImageDebug(im *pdata.Image, path string) (Debug, string) {
 // foundInImage is the debug information of an image and the path of its file.
 type foundInImage struct {
 	opened
-	file string
+	file   string
+	inside bool // it is the image's own, whatever lies beside it
 }
 
 func (s *Store) lookInImage(r io.ReaderAt, size int64, path string) foundInImage {
@@ -69,8 +70,9 @@ func (s *Store) lookInImage(r io.ReaderAt, size int64, path string) foundInImage
 	if err != nil {
 		return foundInImage{}
 	}
-	inside := foundInImage{openedDWARF(own, r, size, path), path}
+	inside := foundInImage{opened: openedDWARF(own, r, size, path), file: path}
 	if own.HasDWARF() {
+		inside.inside = true
 		return inside
 	}
 	if linked := s.findLinked(own, path); linked.debug != nil {
@@ -104,11 +106,11 @@ func (s *Store) findLinked(own *dwarf.File, image string) foundInImage {
 		return err
 	}}
 	if file := s.onDisk(q); file != "" {
-		return foundInImage{o, file}
+		return foundInImage{opened: o, file: file}
 	}
 	if q.beside != "" {
 		if file := s.inFolder(q, filepath.Join(q.beside, ".debug")); file != "" {
-			return foundInImage{o, file}
+			return foundInImage{opened: o, file: file}
 		}
 	}
 	return foundInImage{}
@@ -122,6 +124,10 @@ func (s *Store) openLinked(path, name string, sum uint32) (opened, error) {
 	}
 	if known, ok := s.sums[path]; ok && known != sum {
 		return opened{}, wrongSum(path)
+	} else if ok {
+		if o, open := s.keptDebug(path, linkedName(name)); open {
+			return o, nil
+		}
 	}
 	f, err := input.Open(path, input.Options{MaxSize: maxDebugSize, Want: func(member string) bool { return sameName(member, name) }})
 	if err != nil {
@@ -131,13 +137,16 @@ func (s *Store) openLinked(path, name string, sum uint32) (opened, error) {
 		var d *dwarf.File
 		if d, err = dwarf.Open(f, f.Size(), path); err == nil {
 			s.open = append(s.open, f)
-			return openedDWARF(d, f, f.Size(), path), nil
+			return s.keepDebug(path, linkedName(name), openedDWARF(d, f, f.Size(), path)), nil
 		}
 	}
 	s.failed.keep(path, err)
 	f.Close()
 	return opened{}, err
 }
+
+// linkedName tells a file that was split off an image from others of its name.
+func linkedName(name string) string { return "linked " + name }
 
 func (s *Store) proveSum(f *input.File, path string, sum uint32) error {
 	known, ok := s.sums[path]

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dumptriage/dump"
@@ -42,6 +43,16 @@ func DirPath(dirs ...string) Path {
 	}
 	return p
 }
+
+// only are the elements of a path that count.
+func (p Path) only(counts func(Element) bool) Path {
+	return slices.DeleteFunc(slices.Clone(p), func(e Element) bool { return !counts(e) })
+}
+
+func isFlat(e Element) bool { return e.Flat }
+
+// Places is a path without the folders that dumps lie in.
+func (p Path) Places() Path { return p.only(hasTree) }
 
 // HasServer reports whether a path names a server: only then is there a network.
 func (p Path) HasServer() bool {

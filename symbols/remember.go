@@ -2,8 +2,11 @@ package symbols
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"dumptriage/dump"
+	"dumptriage/pdata"
 )
 
 // memory is what a store that remembers has found. It is as large as what the
@@ -12,10 +15,51 @@ type memory struct {
 	images  map[imageKey]foundImage
 	debug   map[debugKey]found
 	inImage map[string]foundInImage // by the path of the image
+	// What is open, whatever it was the answer to.
+	openImages map[string]*pdata.Image // by path
+	openDebug  map[openKey]opened
 }
 
 func newMemory() *memory {
-	return &memory{map[imageKey]foundImage{}, map[debugKey]found{}, map[string]foundInImage{}}
+	return &memory{images: map[imageKey]foundImage{}, debug: map[debugKey]found{}, inImage: map[string]foundInImage{},
+		openImages: map[string]*pdata.Image{}, openDebug: map[openKey]opened{}}
+}
+
+// openKey is an open file, and the name that was looked for in it if it is an archive.
+type openKey struct{ path, name string }
+
+// LookBeside makes a store that remembers look into the folders that other dumps lie in,
+// the flat ones of a path, and no more into those before. What may have another answer now
+// is looked for anew; what is open stays open, and what is known of files and of the other
+// places is not read again.
+func (s *Store) LookBeside(path Path) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.path = slices.Concat(path.only(isFlat), s.path.only(hasTree))
+	if s.memory == nil {
+		return
+	}
+	s.memory.images, s.memory.debug = map[imageKey]foundImage{}, map[debugKey]found{}
+	maps.DeleteFunc(s.memory.inImage, func(_ string, f foundInImage) bool { return !f.inside })
+}
+
+// keptDebug is debug information that is open already.
+func (s *Store) keptDebug(path, name string) (opened, bool) {
+	if s.memory == nil {
+		return opened{}, false
+	}
+	o, ok := s.memory.openDebug[openKey{path, name}]
+	if !ok {
+		return o, false
+	}
+	return o.renewed(), true
+}
+
+func (s *Store) keepDebug(path, name string, o opened) opened {
+	if s.memory != nil {
+		s.memory.openDebug[openKey{path, name}] = o
+	}
+	return o
 }
 
 type imageKey struct {

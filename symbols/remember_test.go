@@ -151,3 +151,57 @@ func TestWrongSumOnce(t *testing.T) {
 		t.Error("the file was read again")
 	}
 }
+
+// TestLookBeside: a store that goes on to the folder of another dump answers as a new one
+// would, and opens nothing again.
+func TestLookBeside(t *testing.T) {
+	m := wanted(`C:\App.exe`)
+	image := build("App.exe", m.TimeDateStamp, uint32(m.Size))
+	shared := tree(t, map[string][]byte{"App.sym": append(symFile(appID), "FUNC zz\n"...), "App.exe": image})
+	own := tree(t, map[string][]byte{"App.sym": symFile(appID), "App.exe": image})
+	other := tree(t, map[string][]byte{"App.sym": symFile("000000000000000000000000000000001")})
+	path := func(dir string) Path { return append(BesidePath(filepath.Join(dir, "a.dmp")), DirPath(shared)...) }
+	s := NewPathStore(path(t.TempDir()), StoreOptions{Remember: true})
+	defer s.Close()
+	opened := map[string]Debug{}
+	for i, dir := range []string{"", own, "", other, own, ""} {
+		if dir == "" {
+			dir = t.TempDir()
+		}
+		s.LookBeside(path(dir))
+		fresh := NewPathStore(path(dir), StoreOptions{})
+		defer fresh.Close()
+		d, file, state := s.FindDebug(appIdentity, "")
+		_, wantFile, wantState := fresh.FindDebug(appIdentity, "")
+		if d == nil || file != wantFile || state != wantState {
+			t.Errorf("step %d: %s, state %d, want %s, %d", i, file, state, wantFile, wantState)
+		}
+		im, file, _ := s.Find(m)
+		if _, wantFile, _ := fresh.Find(m); im == nil || file != wantFile {
+			t.Errorf("step %d: %s, want %s", i, file, wantFile)
+		}
+		if d.Name(0x1000, 0x1000); file != filepath.Join(own, "App.exe") {
+			if damage := d.(interface{ Damage() []*dump.Error }).Damage(); len(damage) != 1 {
+				t.Errorf("step %d: the damage is %v", i, damage)
+			}
+		}
+		opened[file] = d
+	}
+	if n := s.Opened(); n != 4 || len(opened) != 2 {
+		t.Errorf("%d files are open, want the image and the symbols of two folders", n)
+	}
+}
+
+// TestLookBesideLinked: debug information that was split off an image, and that inside it.
+func TestLookBesideLinked(t *testing.T) {
+	s, im, image := linked(t, "gcc-5.debug", true)
+	for i := range 3 {
+		s.LookBeside(BesidePath(filepath.Join(t.TempDir(), "a.dmp")))
+		if d, _ := s.FindImageDebug(im, image); d == nil {
+			t.Fatalf("step %d: nothing was found", i)
+		}
+	}
+	if n := s.Opened(); n != 1 {
+		t.Errorf("%d files are open", n)
+	}
+}

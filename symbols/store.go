@@ -243,6 +243,13 @@ func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
 	if err := s.failed[path]; err != nil {
 		return nil, err
 	}
+	if s.memory != nil && s.memory.openImages[path] != nil {
+		im := s.memory.openImages[path]
+		if !proves(im.Identity(), m) {
+			return nil, refusal(path, im.Identity(), m)
+		}
+		return im, nil
+	}
 	f, err := input.Open(path, input.Options{Want: func(string) bool { return true }, MaxSize: int64(min(m.Size, math.MaxUint32)) + overlay})
 	if err != nil {
 		return nil, err
@@ -254,6 +261,9 @@ func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
 		return nil, err
 	}
 	s.open = append(s.open, f)
+	if s.memory != nil {
+		s.memory.openImages[path] = im
+	}
 	return im, nil
 }
 

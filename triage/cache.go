@@ -12,7 +12,8 @@ import (
 // bounded: it starts anew when it has many files open or the path is another.
 // The zero value is ready for use.
 type Cache struct {
-	path  string
+	path  string // without the folders that dumps lie in
+	all   string // with them
 	kept  *symbols.Store
 	asked int
 }
@@ -33,13 +34,17 @@ func (c *Cache) Close() error {
 }
 
 func (c *Cache) store(path symbols.Path, opt symbols.StoreOptions) *symbols.Store {
-	name := fmt.Sprintf("%+v", path)
+	name, all := fmt.Sprintf("%+v", path.Places()), fmt.Sprintf("%+v", path)
 	if c.asked++; c.kept != nil && (name != c.path || c.kept.Opened() > cachedFiles || c.asked > cachedDumps) {
 		c.Close()
 	}
 	if c.kept == nil {
 		opt.Remember = true
-		c.path, c.kept, c.asked = name, symbols.NewPathStore(path, opt), 0
+		c.path, c.all, c.kept, c.asked = name, all, symbols.NewPathStore(path, opt), 0
+	}
+	if all != c.all { // a dump in another folder
+		c.kept.LookBeside(path)
+		c.all = all
 	}
 	return c.kept
 }
