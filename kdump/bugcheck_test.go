@@ -257,6 +257,10 @@ func TestFaultTrapFrames(t *testing.T) {
 	}{
 		"0x139": {0x139, [4]uint64{3, contextVA, recordVA, 0}, true},
 		"0x8e":  {0x1000008e, [4]uint64{0xc0000005, faultIP, contextVA, 0}, true},
+		"0xbe":  {0xbe, [4]uint64{0xfffff8054b74d12d, 0x394d121, contextVA, 0xb}, false},
+		// As published debugger transcripts show it: the frame, its stack pointer, its
+		// program counter.
+		"0x7f":  {0x7f, [4]uint64{8, contextVA, faultSP, faultIP}, false},
 		"0x2b":  {0x2b, [4]uint64{contextVA, 0, 0, 0}, false},
 		"0x151": {0x151, [4]uint64{faultIP, contextVA, 0, 0}, false},
 	} {
@@ -295,6 +299,49 @@ func TestFaultTrapFrames(t *testing.T) {
 		if _, _, ok := openBytes(t, s.bytes()).FaultContext(); ok {
 			t.Errorf("%s: took a user-mode trap frame", name)
 		}
+	}
+}
+
+// A double fault's parameters are a trap frame only where they agree with it: before
+// Windows 8 they are control registers, and another trap has none.
+func TestDoubleFaultDisagrees(t *testing.T) {
+	for _, params := range [][4]uint64{
+		{8, 0x80050033, 0x406f8, faultIP}, // CR0, CR4
+		{8, contextVA, faultSP + 8, faultIP},
+		{8, contextVA, faultSP, faultIP + 1},
+		{0xd, contextVA, faultSP, faultIP},
+	} {
+		s := system7E()
+		s.header.u32(0x38, 0x7f)
+		for i, p := range params {
+			s.header.u64(0x40+8*i, p)
+		}
+		tf := &bin{make([]byte, 0x190)}
+		tf.u64(0x168, faultIP)
+		tf.u16(0x170, 0x10)
+		tf.u64(0x180, faultSP)
+		stack := &bin{s.stack.data}
+		stack.put(int(contextVA-uint64(entrySP)), tf.b)
+		f := openBytes(t, s.bytes())
+		if _, _, ok := f.FaultContext(); ok {
+			t.Errorf("%#x: took registers", params)
+		}
+		if p, found := f.FaultParameter(); p != -1 || found {
+			t.Errorf("%#x: parameter %d, found %v", params, p, found)
+		}
+	}
+}
+
+// The exception of 0x1E has its first two parameters in the bugcheck's.
+func TestExceptionParameters(t *testing.T) {
+	s := system7E()
+	s.header.u32(0x38, 0x1e)
+	for i, p := range []uint64{0xffffffffc0000005, faultIP, 1, 0x28} {
+		s.header.u64(0x40+8*i, p)
+	}
+	e := openBytes(t, s.bytes()).Exception()
+	if e == nil || e.Code != 0xc0000005 || len(e.Parameters) != 2 || e.Parameters[0] != 1 || e.Parameters[1] != 0x28 {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -32,6 +32,7 @@ var faultRules = [...]faultRule{
 	{code: 0x7f, context: -1, trap: -1, record: -1, number: -1, location: -1}, // UNEXPECTED_KERNEL_MODE_TRAP: see doubleFault
 	{code: 0x8e, context: -1, trap: 2, record: -1, number: 0, location: 1},    // KERNEL_MODE_EXCEPTION_NOT_HANDLED
 	{code: 0x9b, context: 2, trap: -1, record: 1, number: -1, location: -1},   // UDFS_FILE_SYSTEM
+	{code: 0xbe, context: -1, trap: 2, record: -1, number: -1, location: -1},  // ATTEMPTED_WRITE_TO_READONLY_MEMORY
 	{code: 0xc5, context: -1, trap: -1, record: -1, number: -1, location: 3},  // DRIVER_CORRUPTED_EXPOOL
 	{code: 0xcc, context: -1, trap: -1, record: -1, number: -1, location: 2},  // PAGE_FAULT_IN_FREED_SPECIAL_POOL
 	{code: 0xcd, context: -1, trap: -1, record: -1, number: -1, location: 2},  // PAGE_FAULT_BEYOND_END_OF_ALLOCATION
@@ -94,14 +95,17 @@ func (f *File) readFault(rule *faultRule) {
 		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextParameter, rule.context
 	} else if regs, ok := f.kernelFrame(p(rule.trap)); ok {
 		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextTrapFrame, rule.trap
-	} else if regs, parameter, ok := f.doubleFault(rule.code); ok {
-		f.fault.regs, f.fault.source, f.fault.parameter = regs, dump.ContextTask, parameter
+	} else if regs, source, parameter, ok := f.doubleFault(rule.code); ok {
+		f.fault.regs, f.fault.source, f.fault.parameter = regs, source, parameter
 	}
 	if r := f.recordAt(p(rule.record), exceptionRecordSize(f.hdr.ptr)); r != nil {
 		f.fault.record = parseExceptionRecord(cursor.New(r.all(), "EXCEPTION_RECORD", -1), f.hdr.ptr)
 	}
 	if f.fault.record == nil && rule.number >= 0 {
 		f.fault.record = &ExceptionRecord{Code: uint32(p(rule.number)), Address: p(rule.location)}
+		if rule.code == bugException {
+			f.fault.record.Parameters = f.hdr.params[2:]
+		}
 	}
 }
 

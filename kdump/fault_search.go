@@ -85,6 +85,8 @@ const (
 	tssStream   = "KTSS"
 	trapsDouble = 8 // the trap number of a double fault
 	bugTrap     = 0x7f
+
+	bugException = 0x1e // KMODE_EXCEPTION_NOT_HANDLED: parameters 3 and 4 are the exception's first two
 )
 
 var tssSlots = [...]trapSlot{
@@ -92,14 +94,41 @@ var tssSlots = [...]trapSlot{
 	{0x38, 4, dump.RSP}, {0x3c, 4, dump.RBP}, {0x40, 4, dump.RSI}, {0x44, 4, dump.RDI}, {0x4c, 2, dump.RegCS}, {0x50, 2, dump.RegSS},
 }
 
-// doubleFault returns the registers of an x86 double fault. The processor changes
-// to another task for it and leaves what it interrupted in the task state segment
-// of the one before; its address is parameter 2, and that of KPCR.TSS.
-func (f *File) doubleFault(code uint32) (dump.Registers, int, bool) {
-	const parameter = 1
-	if f.hdr.arch != dump.X86 || code != bugTrap || f.hdr.params[0] != trapsDouble {
-		return dump.Registers{}, -1, false
+// doubleFault returns the registers that a double fault interrupted, and where they
+// come from. The processor changes to another task for it on x86, and leaves them in
+// the task state segment of the one before; its address is parameter 2, and that of
+// KPCR.TSS. On AMD64 there is a trap frame, on a stack of its own.
+func (f *File) doubleFault(code uint32) (regs dump.Registers, source dump.ContextSource, parameter int, ok bool) {
+	if code != bugTrap || f.hdr.params[0] != trapsDouble {
+		return dump.Registers{}, dump.ContextNone, -1, false
 	}
+	switch f.hdr.arch {
+	case dump.X86:
+		regs, parameter, ok = f.doubleFaultX86()
+		return regs, dump.ContextTask, parameter, ok
+	case dump.AMD64:
+		regs, ok = f.doubleFaultAMD64()
+		return regs, dump.ContextTrapFrame, 1, ok
+	}
+	return dump.Registers{}, dump.ContextNone, -1, false
+}
+
+// doubleFaultAMD64 reads the trap frame that parameter 2 of Windows 8 and later
+// points to. That is not documented, but published debugger transcripts agree: the
+// frame's stack pointer is parameter 3 and its program counter parameter 4, which
+// proves it. Before, parameters 2 and 3 are CR0 and CR4.
+func (f *File) doubleFaultAMD64() (dump.Registers, bool) {
+	regs, ok := f.kernelFrame(f.hdr.params[1])
+	if !ok {
+		return dump.Registers{}, false
+	}
+	sp, _ := regs.SP()
+	pc, _ := regs.PC()
+	return regs, sp == f.hdr.params[2] && pc == f.hdr.params[3]
+}
+
+func (f *File) doubleFaultX86() (dump.Registers, int, bool) {
+	const parameter = 1
 	if regs, ok := f.taskState(f.hdr.params[parameter]); ok {
 		return regs, parameter, true
 	}

@@ -26,12 +26,15 @@ func bugCheckJSON(b *triage.BugCheck, v *bugcheck.Verdict, h hexer, arch dump.Ar
 		return nil
 	}
 	name, _, _ := codes.BugCheck(b.Code)
-	text := codes.BugCheckTextOf(b.Code)
+	text := codes.BugCheckTextOf(b.Code, arch.Narrow(b.Parameters[0]))
 	j := &BugCheckJSON{Code: hex32(b.Code), RawCode: hex32(b.Raw), Name: name, Class: string(text.Class), Summary: text.Summary, Live: b.Live, BrokenDriver: b.BrokenDriver}
 	values := b.Parameters
 	for i := range values {
 		values[i] = arch.Narrow(values[i])
 		j.Parameters = append(j.Parameters, cmp.Or(b.Hidden[i], h.addr(values[i])))
+	}
+	if d := codes.BugCheckDocumented(b.Code); d != codes.Documented {
+		j.Documented = string(d)
 	}
 	params, unverified := codes.BugCheckParams(b.Code, values)
 	if params != ([4]codes.Param{}) {
@@ -78,6 +81,19 @@ func (j *BugCheckJSON) stackParts(v *bugcheck.Verdict, h hexer) {
 	j.Device = deviceNodeJSON(v.Device, h)
 	j.Power = powerJSON(v.Power, h)
 	j.Hung, j.Profile = hungJSON(v.Hung, h), profileJSON(v.Profile, h)
+	j.StackUse = stackUseJSON(v.Stack)
+}
+
+func stackUseJSON(u *bugcheck.StackUse) *StackUseJSON {
+	if u == nil {
+		return nil
+	}
+	j := &StackUseJSON{Size: u.Size, Left: u.Left, Overflow: u.Overflow}
+	for i := range u.Modules {
+		m := &u.Modules[i]
+		j.Modules = append(j.Modules, ModuleStackJSON{m.Module.Name(), m.Bytes, m.Frames})
+	}
+	return j
 }
 
 func driverFound(d *bugcheck.DriverOnStack) string {
@@ -108,7 +124,7 @@ func ordinal(i int) *int {
 }
 
 func parameterJSON(p *bugcheck.Parameter, h hexer) ParameterJSON {
-	j := ParameterJSON{Kind: string(p.Kind), Name: p.Name, Text: p.Text, Missing: p.Missing}
+	j := ParameterJSON{Kind: string(p.Kind), Name: p.Name, Text: p.Text, Missing: p.Missing, Region: string(p.Region), Unnamed: p.Unnamed}
 	if p.Frame != nil {
 		j.Module, j.Offset, j.Symbol = frameParts(p.Frame, h)
 	}
@@ -153,6 +169,7 @@ var stepWords = map[string]string{
 	"processor":     "driver on the stack of the processor that hangs",
 	"hardware":      "a code that hardware raises",
 	"process":       "the process that ended",
+	"stack":         "driver that used most of the stack that overflowed",
 	"context":       "module of the instruction at fault",
 	"parameter":     "driver that a parameter leads to",
 	"broken_driver": "named by the kernel itself",

@@ -10,6 +10,7 @@ type BugCheckJSON struct {
 	Parameters       []string            `json:"parameters" jsonschema:"minItems=4,maxItems=4"`
 	ParameterMeaning []string            `json:"parameter_meaning,omitempty" jsonschema:"minItems=4,maxItems=4"`
 	ParameterDetails []ParameterJSON     `json:"parameter_details,omitempty" jsonschema:"minItems=4,maxItems=4" jsonschema_description:"what the parameters' values say"`
+	Documented       string              `json:"parameters_documented,omitempty" jsonschema_description:"none when the public reference says that there are none, undocumented when it does not say what they mean; absent when it does"`
 	Unverified       bool                `json:"unverified,omitempty" jsonschema_description:"the meaning of the parameters was not checked against the public reference"`
 	Live             bool                `json:"live"`
 	BrokenDriver     string              `json:"broken_driver,omitempty" jsonschema_description:"that the kernel itself held responsible"`
@@ -23,19 +24,22 @@ type BugCheckJSON struct {
 	Power            *PowerTriageJSON    `json:"power,omitempty" jsonschema_description:"what the power manager, or Plug and Play, was at"`
 	Hung             *HungCPUJSON        `json:"hung_processor,omitempty" jsonschema_description:"that does not answer to clock interrupts"`
 	Profile          *ProfileJSON        `json:"dpc_profile,omitempty" jsonschema_description:"what the DPC watchdog captured"`
+	StackUse         *StackUseJSON       `json:"stack_use,omitempty" jsonschema_description:"of a double fault: how full the kernel stack was"`
 	HardwareError    *HardwareErrorJSON  `json:"hardware_error,omitempty" jsonschema_description:"WHEA error record"`
 	SecondaryData    []SecondaryDataJSON `json:"secondary_data,omitempty" jsonschema_description:"records that bugcheck callbacks added to the dump"`
 }
 
 // ParameterJSON is what a parameter's value says.
 type ParameterJSON struct {
-	Kind    string `json:"kind,omitempty" jsonschema_description:"addr, ip, status, trap, cxr, exr, dec, irql, val, sub, fastfail, tag, thread, process, irp, device, driver, text, unicode, whea, power, pnp, fxdevice, dpc, prcb, serial"`
+	Kind    string `json:"kind,omitempty" jsonschema_description:"addr, ip, status, trap, cxr, exr, dec, irql, val, sub, fastfail, tag, thread, process, irp, device, driver, text, unicode, whea, power, pnp, fxdevice, dpc, prcb, kasan, boot, serial"`
 	Name    string `json:"name,omitempty" jsonschema_description:"of the value, or of what it points to"`
 	Text    string `json:"text,omitempty" jsonschema_description:"that it points to"`
 	Module  string `json:"module,omitempty" jsonschema_description:"that the address is in"`
 	Offset  string `json:"offset,omitempty"`
 	Symbol  string `json:"symbol,omitempty"`
 	Missing bool   `json:"missing,omitempty" jsonschema_description:"what it points to is not in the dump, or is not what it must be"`
+	Region  string `json:"region,omitempty" jsonschema_description:"of the address space that an address of data is in: null (the first 64 KB), user, kernel or not_canonical"`
+	Unnamed bool   `json:"unnamed,omitempty" jsonschema_description:"the value is one of several kinds, and the public reference does not name it"`
 }
 
 // BlameJSON is who is held responsible for a bugcheck.
@@ -122,4 +126,19 @@ type SecondaryDataJSON struct {
 	Name  string `json:"name,omitempty"`
 	Holds string `json:"holds,omitempty"`
 	Size  int64  `json:"size"`
+}
+
+// StackUseJSON is how much of a kernel stack was used when a double fault came.
+type StackUseJSON struct {
+	Size     uint64            `json:"size" jsonschema_description:"in bytes"`
+	Left     int64             `json:"left" jsonschema_description:"bytes between the stack pointer and the stack's limit, negative beyond it"`
+	Overflow bool              `json:"overflow"`
+	Modules  []ModuleStackJSON `json:"modules,omitempty" jsonschema_description:"whose frames take most, the largest first"`
+}
+
+// ModuleStackJSON is what the frames of a module take of a stack.
+type ModuleStackJSON struct {
+	Module string `json:"module"`
+	Bytes  uint64 `json:"bytes"`
+	Frames int    `json:"frames"`
 }

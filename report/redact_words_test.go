@@ -17,7 +17,7 @@ func TestRedactionKeepsOwnWords(t *testing.T) {
 	}
 	seen := 0
 	for code := range uint32(0x3000) {
-		text := codes.BugCheckTextOf(code)
+		text := codes.BugCheckTextOf(code, 0)
 		for _, s := range append(slices.Clone(text.Steps), text.Summary) {
 			keeps(code, s)
 			seen++

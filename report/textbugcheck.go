@@ -19,11 +19,16 @@ func (t *text) bugCheckVerdict(inc *triage.Incident, v *bugcheck.Verdict, opt Op
 	t.bugBlame(inc, v, opt)
 	t.fact(opt, "", "Fault", t.faultWords(&b.Fault))
 	if e := b.Exception; e != nil {
-		t.fact(opt, "", "Raised", strings.TrimSpace(fmt.Sprintf("%s (%x) at %s", codes.Exception(e.Code), e.Code, t.codeAddress(inc, e.Address))))
+		raised := strings.TrimSpace(fmt.Sprintf("%s (%x) at %s", codes.Exception(e.Code), e.Code, t.codeAddress(inc, e.Address)))
+		t.fact(opt, "", "Raised", joinWith(", ", raised, t.accessWords(e)))
 	}
+	t.fact(opt, sgrBold, "Stack use", stackUseWords(v.Stack))
 	t.fact(opt, "", "Drivers", driversWords(v))
 	for i := range v.Unloaded {
 		u := &v.Unloaded[i]
+		if slices.ContainsFunc(v.Unloaded[:i], func(o bugcheck.UnloadedHit) bool { return o.Address == u.Address }) {
+			continue // by another parameter
+		}
 		t.fact(opt, sgrYellow, "Unloaded", fmt.Sprintf("%s lies where %s had been", t.addr(u.Address), u.Module.Name()))
 	}
 	t.power(v, opt)
@@ -194,6 +199,12 @@ func (t *text) bugCheck(inc *triage.Incident, v *bugcheck.Verdict) {
 	for i := range values {
 		values[i] = t.arch.Narrow(values[i])
 	}
+	switch d := codes.BugCheckDocumented(b.Code); {
+	case d == codes.NoParameters && values != [4]uint64{}:
+		t.line("", "Parameters: none by the public reference")
+	case d == codes.Undocumented:
+		t.line("", "Parameters: undocumented, the public reference does not say what they mean")
+	}
 	params, unverified := codes.BugCheckParams(b.Code, values)
 	for i, p := range params {
 		meaning := p.Meaning
@@ -222,10 +233,71 @@ func (t *text) parameterWords(v *bugcheck.Verdict, i int) string {
 		return fmt.Sprintf("%q", p.Text)
 	case p.Name != "":
 		return p.Name
+	case p.Unnamed:
+		return "a value that the public reference does not name"
 	case p.Kind == codes.KindDecimal && p.Value > 9:
 		return fmt.Sprintf("%d", p.Value)
+	case p.Kind == codes.KindAddress:
+		return regionWords(p.Value, p.Region, strings.HasPrefix(p.Meaning, "address referenced"))
 	}
 	return ""
+}
+
+// regionWords says what is odd about an address of data. That nothing is there, where
+// an address need not be, is not.
+func regionWords(va uint64, r bugcheck.Region, referenced bool) string {
+	switch {
+	case va == 0 && referenced:
+		return "a null pointer"
+	case va == 0:
+		return ""
+	case va == ^uint64(0) && referenced:
+		return "no address: a general protection fault reports it so"
+	case r == bugcheck.RegionNull:
+		return "a null pointer and an offset"
+	case r == bugcheck.RegionNotCanonical:
+		return "not canonical: the pointer is damaged"
+	case r == bugcheck.RegionUser:
+		return "in user space"
+	case r == bugcheck.RegionKernel && referenced:
+		return "in kernel space"
+	}
+	return ""
+}
+
+// accessWords says what an access violation, or a page that could not be read,
+// accessed and how.
+func (t *text) accessWords(e *dump.Exception) string {
+	const accessViolation, inPageError = 0xc0000005, 0xc0000006
+	if e.Code != accessViolation && e.Code != inPageError || len(e.Parameters) < 2 {
+		return ""
+	}
+	how := map[uint64]string{0: "reading", 1: "writing", 8: "executing"}[e.Parameters[0]]
+	if how == "" {
+		return ""
+	}
+	va := t.arch.Narrow(e.Parameters[1])
+	return joinWith(", ", how+" "+t.addr(va), regionWords(va, bugcheck.RegionOf(t.arch, va), true))
+}
+
+// stackUseWords says how full the stack of a double fault was, and of what.
+func stackUseWords(u *bugcheck.StackUse) string {
+	if u == nil {
+		return ""
+	}
+	const kb, named = 1024, 4
+	what := fmt.Sprintf("%d bytes left of %d KB", u.Left, u.Size/kb)
+	if u.Left < 0 {
+		what = fmt.Sprintf("the stack pointer is %d bytes beyond the %d KB", -u.Left, u.Size/kb)
+	}
+	if u.Overflow {
+		what = "overflowed, " + what
+	}
+	for i := range u.Modules[:min(named, len(u.Modules))] {
+		m := &u.Modules[i]
+		what += fmt.Sprintf(", %s %d bytes in %s", moduleAlias(m.Module.Module), m.Bytes, plural(m.Frames, "frame"))
+	}
+	return what
 }
 
 // secondaryData names what bugcheck callbacks added to the dump, behind an empty line.

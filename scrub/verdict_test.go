@@ -53,7 +53,7 @@ func TestVerdictScenes(t *testing.T) {
 	}
 	for name, d := range fixtures.BugCheckScenes() {
 		t.Run(name, func(t *testing.T) {
-			small, was := scrubJudged(t, d.Dump, name == "process_died") // which its verdict names
+			small, was := scrubJudged(t, d.Dump, name == "process_died" || name == "thread_died") // whose names their verdicts say
 			if was == "" {
 				t.Error("no verdict: the test shows nothing")
 			}

@@ -40,6 +40,8 @@ const (
 	KindDPC      ParamKind = "dpc"      // of a DPC_WATCHDOG_GLOBAL_TRIAGE_BLOCK
 	KindPRCB     ParamKind = "prcb"     // of a processor's KPRCB
 	KindSerial   ParamKind = "serial"   // a part of a serial number, which tells whose system it is
+	KindBoot     ParamKind = "boot"     // of a DEVICE_OBJECT, or of a UNICODE_STRING
+	KindKASAN    ParamKind = "kasan"    // access and shadow code of the kernel's address sanitizer
 )
 
 // BugCheckClass is the kind of failure that a bugcheck stands for.
@@ -78,14 +80,23 @@ type BugCheckValue struct {
 	Params [4]Param
 }
 
-// IRQL names the interrupt request levels that software runs at, which are the same
-// on all processors; "" for those of devices.
-func IRQL(n uint64) string {
+// IRQL names an interrupt request level by wdm.h. The lowest are the same on all
+// processors; those above are of 64-bit Windows or of x86. "" for what is none.
+func IRQL(n uint64, pointerSize int) string {
 	names := [...]string{"PASSIVE_LEVEL", "APC_LEVEL", "DISPATCH_LEVEL"}
-	if n < uint64(len(names)) {
-		return names[n]
+	high := map[uint64]string{13: "CLOCK_LEVEL", 14: "IPI_LEVEL", 15: "HIGH_LEVEL"}
+	device := uint64(12)
+	if pointerSize == 4 {
+		high = map[uint64]string{27: "PROFILE_LEVEL", 28: "CLOCK_LEVEL", 29: "IPI_LEVEL", 30: "POWER_LEVEL", 31: "HIGH_LEVEL"}
+		device = 26
 	}
-	return ""
+	switch {
+	case n < uint64(len(names)):
+		return names[n]
+	case n <= device:
+		return "of a device"
+	}
+	return high[n]
 }
 
 type bugCheckValueKey struct {
@@ -103,6 +114,30 @@ func withoutMinidumpBit(code uint32) uint32 {
 		return code &^ minidumpBit
 	}
 	return code
+}
+
+// Documentation is what the public reference says of a bugcheck's parameters. Its
+// text is part of the JSON contract.
+type Documentation string
+
+// The kinds of documentation.
+const (
+	Documented   Documentation = "documented"
+	NoParameters Documentation = "none"         // its page says that it has none
+	Undocumented Documentation = "undocumented" // its page does not say, or it has no page
+)
+
+// BugCheckDocumented tells whether the public reference says what a bugcheck's
+// parameters are.
+func BugCheckDocumented(code uint32) Documentation {
+	code = withoutMinidumpBit(code)
+	if _, ok := bugCheckParams[code]; ok {
+		return Documented
+	}
+	if _, ok := slices.BinarySearch(bugCheckNoParams, code); ok {
+		return NoParameters
+	}
+	return Undocumented
 }
 
 // BugCheckParams returns what the parameters of a bugcheck mean when they have
@@ -150,12 +185,27 @@ func bugCheckValue(code uint32, param int, values [4]uint64) (BugCheckValue, boo
 	return v, ok
 }
 
-// BugCheckTextOf says in plain words what a bugcheck is.
-func BugCheckTextOf(code uint32) BugCheckText {
-	if t, ok := bugCheckTexts[withoutMinidumpBit(code)]; ok {
+// StackOverflowSteps is what would tell more of a kernel stack that overflowed.
+func StackOverflowSteps() []string { return []string{stepStackUse, stepUpdate} }
+
+// bugCheckTextKey is a code, and the value of parameter 1 where that makes it another
+// kind of failure.
+type bugCheckTextKey struct {
+	code    uint32
+	value   uint64
+	special bool
+}
+
+// BugCheckTextOf says in plain words what a bugcheck with this first parameter is.
+func BugCheckTextOf(code uint32, first uint64) BugCheckText {
+	known := withoutMinidumpBit(code)
+	if t, ok := bugCheckTexts[bugCheckTextKey{known, first, true}]; ok {
 		return t
 	}
-	t := BugCheckText{Class: ClassOther}
+	if t, ok := bugCheckTexts[bugCheckTextKey{code: known}]; ok {
+		return t
+	}
+	t := BugCheckText{Class: ClassOther, Steps: []string{stepReference}}
 	if _, _, live := BugCheck(code); live {
 		t.Class = ClassLive
 	}

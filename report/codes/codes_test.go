@@ -80,7 +80,7 @@ func TestBugCheck(t *testing.T) {
 		}
 	}
 	_, p, _ := BugCheck(0x1000008e)
-	if p[2] != "trap frame" || p[3] != "" {
+	if p[2] != "trap frame" || p[3] != "reserved" {
 		t.Errorf("parameters of 0x8e: %q", p)
 	}
 }
@@ -156,7 +156,7 @@ func TestBugCheckParams(t *testing.T) {
 func TestBugCheckTextOf(t *testing.T) {
 	for code, want := range map[uint32]BugCheckClass{0x124: ClassHardware, 0x9c: ClassHardware, 0xef: ClassProcess, 0x1000007e: ClassDriver,
 		0x161: ClassLive, 0x195: ClassLive, 0x7777: ClassOther, 2: ClassOther, 0xe2: ClassRequested} {
-		if got := BugCheckTextOf(code); got.Class != want {
+		if got := BugCheckTextOf(code, 0x77); got.Class != want {
 			t.Errorf("%#x is %q, want %q", code, got.Class, want)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 var paramKinds = []ParamKind{KindAddress, KindCode, KindStatus, KindTrap, KindContext, KindRecord, KindDecimal, KindIRQL, KindValue, KindSub,
 	KindFastFail, KindTag, KindThread, KindProcess, KindIRP, KindDevice, KindDriver, KindText, KindUnicode, KindWHEA, KindPower, KindPnP,
-	KindFxDevice, KindDPC, KindPRCB, KindSerial}
+	KindFxDevice, KindDPC, KindPRCB, KindKASAN, KindBoot, KindSerial}
 
 // readParams reads up to four cells of the form meaning{kind}; "-" is none.
 func readParams(cells []string) (params [4]Param, err error) {
@@ -159,20 +159,31 @@ func writeTexts(b *bytes.Buffer, dir string) error {
 	if err != nil {
 		return err
 	}
-	b.WriteString("\n// bugCheckTexts says in plain words what bugchecks are.\nvar bugCheckTexts = map[uint32]BugCheckText{\n")
+	if steps["reference"] == "" || steps["stackuse"] == "" || steps["update"] == "" {
+		return fmt.Errorf("the steps of every code are missing")
+	}
+	fmt.Fprintf(b, "\n// What to do next where the code's own steps do not say.\nconst (\nstepReference = %q\nstepStackUse = %q\nstepUpdate = %q\n)\n", steps["reference"], steps["stackuse"], steps["update"])
+	b.WriteString("\n// bugCheckTexts says in plain words what bugchecks are.\nvar bugCheckTexts = map[bugCheckTextKey]BugCheckText{\n")
 	err = tsv(filepath.Join(dir, "bugchecktexts.tsv"), func(f []string) error {
 		if len(f) != 4 {
 			return fmt.Errorf("want code, kind, text, steps")
 		}
-		code, err := strconv.ParseUint(f[0], 16, 32)
+		number, when, special := strings.Cut(f[0], "=")
+		code, err := strconv.ParseUint(number, 16, 32)
 		if err != nil {
 			return err
+		}
+		value := uint64(0)
+		if special {
+			if value, err = strconv.ParseUint(when, 16, 64); err != nil {
+				return err
+			}
 		}
 		// Not by BugCheck: this run of the generator may be the one that adds the code.
 		if !slices.ContainsFunc(names, func(r tableRow) bool { return uint64(r.code) == code }) {
 			return fmt.Errorf("%#x has no name", code)
 		}
-		fmt.Fprintf(b, "%#x: {%q, %q, []string{", code, f[1], f[2])
+		fmt.Fprintf(b, "{%#x, %#x, %v}: {%q, %q, []string{", code, value, special, f[1], f[2])
 		for id := range strings.SplitSeq(f[3], ",") {
 			if steps[id] == "" {
 				return fmt.Errorf("no step %q", id)
@@ -246,12 +257,12 @@ func TestGenerateNewBugCheck(t *testing.T) {
 	if _, err := generateBugChecks(dir); err == nil || !strings.Contains(err.Error(), "0xffffff77 has no name") {
 		t.Errorf("a text without a name: %v", err)
 	}
-	add("bugchecks.tsv", "ffffff77\tTEAPOT\n")
+	add("bugchecks.tsv", "ffffff77\tTEAPOT\tundocumented\n")
 	out, err := generateBugChecks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(out), `0xffffff77: {"driver", "a teapot was short and stout"`) {
+	if !strings.Contains(string(out), `{0xffffff77, 0x0, false}: {"driver", "a teapot was short and stout"`) {
 		t.Error("the new code has no text")
 	}
 }

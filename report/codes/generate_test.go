@@ -36,10 +36,11 @@ var tables = []struct{ file, name, doc string }{
 }
 
 type tableRow struct {
-	code             uint32
-	name             string
-	live, unverified bool
-	params           [4]Param
+	code               uint32
+	name               string
+	live, unverified   bool
+	none, undocumented bool
+	params             [4]Param
 }
 
 func generate(dir string) ([]byte, error) {
@@ -90,12 +91,19 @@ func readTable(path string) ([]tableRow, error) {
 					r.live = true
 				case "unverified":
 					r.unverified = true
+				case "none":
+					r.none = true
+				case "undocumented":
+					r.undocumented = true
 				default:
 					return nil, fmt.Errorf("%s:%d: kind %q", path, n, f[2])
 				}
 			}
 			if r.params, err = readParams(f[3:]); err != nil {
 				return nil, fmt.Errorf("%s:%d: %v", path, n, err)
+			}
+			if (r.none || r.undocumented) && r.params != ([4]Param{}) {
+				return nil, fmt.Errorf("%s:%d: parameters that are not documented", path, n)
 			}
 		}
 		if len(rows) > 0 && rows[len(rows)-1].code >= r.code {
@@ -149,6 +157,7 @@ func writeBugChecks(b *bytes.Buffer, rows []tableRow) {
 	}
 	list("bugCheckLive", "holds the codes that mark live dumps only", func(r tableRow) bool { return r.live })
 	list("bugCheckUnverified", "holds the codes whose parameters were not checked against their pages", func(r tableRow) bool { return r.unverified })
+	list("bugCheckNoParams", "holds the codes that have no parameters by their pages", func(r tableRow) bool { return r.none })
 	b.WriteString("\n// bugCheckParams says what parameters mean.\nvar bugCheckParams = map[uint32][4]Param{\n")
 	for _, r := range rows {
 		if r.params != ([4]Param{}) {
@@ -200,6 +209,7 @@ func TestReadTableRefuses(t *testing.T) {
 		"not hex":      "zz\tA\n",
 		"unknown kind": "1\tA\tdead\n",
 		"too long":     "100000000\tA\n",
+		"undocumented": "1\tA\tundocumented\tmeaning\n",
 	} {
 		path := filepath.Join(t.TempDir(), "t.tsv")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

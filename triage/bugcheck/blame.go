@@ -31,6 +31,7 @@ const (
 	stepProcessor step = "processor"
 	stepHardware  step = "hardware"
 	stepProcess   step = "process"
+	stepStack     step = "stack"
 	stepContext   step = "context"
 	stepParameter step = "parameter"
 	stepBroken    step = "broken_driver"
@@ -41,7 +42,7 @@ const (
 	stepKernel    step = "kernel"
 )
 
-var steps = []step{stepRequested, stepProcessor, stepHardware, stepProcess, stepContext, stepParameter, stepBroken, stepUnloaded, stepProfile, stepFrame, stepScan, stepKernel}
+var steps = []step{stepRequested, stepProcessor, stepHardware, stepProcess, stepStack, stepContext, stepParameter, stepBroken, stepUnloaded, stepProfile, stepFrame, stepScan, stepKernel}
 
 // Blame is who is held responsible, by which step of the ladder, and how surely.
 type Blame struct {
@@ -59,7 +60,7 @@ type Blame struct {
 
 // blame climbs the ladder.
 func (j *judge) blame() {
-	blame, most, source := j.rules.of(j.v.Name)
+	blame, most, source := j.rules.of(j.v.Name, j.v.Parameters[max(j.v.Sub, 0)].Value)
 	for i := range j.rules.ladder {
 		r := &j.rules.ladder[i]
 		b := Blame{Index: -1, Parameter: -1, Step: r.Pattern.Function(), Confidence: r.Attrs["confidence"]}
@@ -73,8 +74,8 @@ func (j *judge) blame() {
 		if b.Name == "" && b.Module != nil {
 			b.Name = b.Module.Name()
 		}
-		if s := step(b.Step); j.v.Class == codes.ClassLive && (s == stepFrame || s == stepScan) {
-			b.Confidence = "low" // who reported a problem is on the stack, not who made it
+		if s := step(b.Step); (j.v.Class == codes.ClassLive || j.v.Class == codes.ClassProcess) && (s == stepFrame || s == stepScan) {
+			b.Confidence = "low" // who reported a problem, or saw a process end, is on the stack, not who made it
 		}
 		j.v.Blame = b
 		return
@@ -94,6 +95,8 @@ func (j *judge) climb(s step, b *Blame, blame string) bool {
 		return blame == "hardware"
 	case stepProcess:
 		return j.v.Class == codes.ClassProcess && j.blameProcess(b)
+	case stepStack:
+		return j.blameStack(b)
 	case stepContext:
 		return j.blameContext(b)
 	case stepParameter:
@@ -111,7 +114,9 @@ func (j *judge) climb(s step, b *Blame, blame string) bool {
 	case stepScan:
 		return j.blameFrame(b, true) || j.blameScanned(b)
 	case stepKernel:
-		return j.blameKernel(b)
+		// Who ended a process, or changed protected code and is found out later, is not
+		// the kernel that stands on the stack.
+		return j.v.Class != codes.ClassProcess && j.v.Class != codes.ClassSecurity && j.blameKernel(b)
 	}
 	return false
 }
@@ -122,7 +127,9 @@ func (j *judge) blameProcess(b *Blame) bool {
 	for i := range j.v.Parameters {
 		p := &j.v.Parameters[i]
 		name := p.Name
-		if p.Kind == codes.KindText && strings.HasSuffix(strings.ToLower(p.Text), ".exe") {
+		if p.Kind == codes.KindThread {
+			name = j.processOfThread(p.Value)
+		} else if p.Kind == codes.KindText && strings.HasSuffix(strings.ToLower(p.Text), ".exe") {
 			name = p.Text
 		} else if p.Kind != codes.KindProcess {
 			continue
@@ -133,6 +140,25 @@ func (j *judge) blameProcess(b *Blame) bool {
 		}
 	}
 	return false
+}
+
+// processOfThread names the process of a thread that the dump lists.
+func (j *judge) processOfThread(va uint64) string {
+	for i := range j.inc.Threads {
+		k := j.inc.Threads[i].KernelInfo
+		if k == nil || k.ETHREAD != va || k.EPROCESS == 0 {
+			continue
+		}
+		for n := range j.inc.Processes {
+			if p := &j.inc.Processes[n]; p.EPROCESS == k.EPROCESS {
+				return p.Name
+			}
+		}
+		if p := &j.inc.Process; p.EPROCESS == k.EPROCESS {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // blameContext takes the module of the faulting instruction, whose registers were

@@ -22,9 +22,11 @@ import (
 // Verdict is what a bugcheck means. Nothing in it is text for people but names and
 // the tables' own words.
 type Verdict struct {
-	Code       uint32
-	Name       string // "" when the code is not public
-	Live       bool   // the system went on: a live dump, or a code that marks such dumps only
+	Code uint32
+	Name string // "" when the code is not public
+	Live bool   // the system went on: a live dump, or a code that marks such dumps only
+	// Documented is what the public reference says of the parameters.
+	Documented codes.Documentation
 	Class      codes.BugCheckClass
 	Summary    string // one sentence, "" when the tables have none
 	Steps      []string
@@ -43,6 +45,7 @@ type Verdict struct {
 	Power    *PowerTriage // of 0x9F, nil when the dump does not hold it
 	Profile  *Profile     // of 0x133, nil when its block is not in the dump
 	Hung     *HungCPU     // of 0x101
+	Stack    *StackUse    // of a double fault, nil when it is not known
 	Blobs    []Blob
 }
 
@@ -55,6 +58,8 @@ type Parameter struct {
 	Text    string        // that it points to
 	Frame   *triage.Frame // what an address names, nil when it is in no module
 	Missing bool          // it must point to something, and the dump holds nothing there
+	Region  Region        // of an address of data
+	Unnamed bool          // it must be one of a few values, and is none of those that the reference names
 }
 
 // Blob is a record of secondary data.
@@ -98,12 +103,13 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	}
 	j.v.Name, _, j.v.Live = codes.BugCheck(j.bc.Code)
 	j.v.Live = j.v.Live || j.bc.Live
-	text := codes.BugCheckTextOf(j.bc.Code)
+	text := codes.BugCheckTextOf(j.bc.Code, inc.System.Arch.Narrow(j.bc.Parameters[0]))
 	j.v.Class, j.v.Summary, j.v.Steps = text.Class, text.Summary, text.Steps
 	j.parameters()
 	j.objects()
 	j.unloaded()
 	j.drivers()
+	j.stackUse()
 	j.blame()
 	j.v.Blobs = blobs(j.bc)
 	return j.v

@@ -15,6 +15,7 @@ func (j *judge) parameters() {
 	}
 	params, unverified := codes.BugCheckParams(j.bc.Code, values)
 	j.v.Unverified = unverified
+	j.v.Documented = codes.BugCheckDocumented(j.bc.Code)
 	for i, p := range params {
 		q := Parameter{Value: values[i], Meaning: p.Meaning, Kind: p.Kind}
 		if v, ok := codes.BugCheckValueOf(j.bc.Code, i, values); ok {
@@ -36,10 +37,15 @@ func (j *judge) name(p *Parameter, i int) {
 	case codes.KindFastFail:
 		p.Name = codes.FastFail(uint32(p.Value))
 	case codes.KindIRQL:
-		p.Name = codes.IRQL(p.Value)
+		p.Name = codes.IRQL(p.Value, j.inc.System.Arch.PointerSize())
 	case codes.KindTag:
 		p.Name = poolTag(uint32(p.Value))
+	case codes.KindKASAN:
+		p.Name = codes.KASAN(p.Value)
+	case codes.KindAddress:
+		p.Region = RegionOf(j.inc.System.Arch, p.Value)
 	}
+	p.Unnamed = p.Name == "" && (p.Kind == codes.KindSub || p.Kind == codes.KindFastFail || p.Kind == codes.KindValue)
 	if !j.header {
 		j.follow(p, i)
 	}
@@ -63,6 +69,12 @@ func (j *judge) follow(p *Parameter, i int) {
 		j.nameObject(p)
 	case codes.KindDevice, codes.KindDriver:
 		p.Name, p.Missing = j.driverNameOf(p.Value, p.Kind)
+	case codes.KindBoot:
+		if j.typed(p.Value, 2, typeDevice) != nil {
+			p.Name, p.Missing = j.driverNameOf(p.Value, codes.KindDevice)
+		} else { // a length, which is even
+			p.Text, p.Missing = j.unicodeShown(p.Value, never)
+		}
 	case codes.KindIRP, codes.KindWHEA:
 		p.Missing = p.Value != 0 && !j.holds(p.Value, 1)
 	}

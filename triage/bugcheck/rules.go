@@ -112,9 +112,12 @@ func (r *Rules) role(module, function string) role {
 	return roleDriver
 }
 
-// of returns what the rules say of a bugcheck.
-func (r *Rules) of(name string) (blame, most string, source string) {
-	rule := r.bugchecks.Find("", name)
+// of returns what the rules say of a bugcheck, of its kind before the code in general.
+func (r *Rules) of(name string, kind uint64) (blame, most string, source string) {
+	rule := r.bugchecks.Find("", fmt.Sprintf("%s/%x", name, kind))
+	if rule == nil {
+		rule = r.bugchecks.Find("", name)
+	}
 	if rule == nil {
 		return "", "", ""
 	}

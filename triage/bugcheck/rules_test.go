@@ -2,6 +2,8 @@ package bugcheck
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 
 	"dumptriage/report/codes"
@@ -22,6 +24,17 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// named reports whether the first parameter of a bugcheck may tell such a kind.
+func named(name string, value uint64) bool {
+	for code := range uint32(0x3000) {
+		if n, _, _ := codes.BugCheck(code); n == name {
+			_, ok := codes.BugCheckValueOf(code, 0, [4]uint64{value})
+			return ok || codes.FastFail(uint32(value)) != ""
+		}
+	}
+	return false
+}
+
 // Every bugcheck that a rule names is one, and every step of the ladder is there.
 func TestRulesNameWhatThereIs(t *testing.T) {
 	list, err := rules.Parse("blame.rules", blameText, rules.ParseOptions{Sections: Sections, Keys: Keys})
@@ -37,7 +50,11 @@ func TestRulesNameWhatThereIs(t *testing.T) {
 	for _, r := range list {
 		switch r.Section {
 		case "bugcheck":
-			if !names[r.Pattern.Function()] {
+			name, kind, special := strings.Cut(r.Pattern.Function(), "/")
+			if value, err := strconv.ParseUint(kind, 16, 64); special && (err != nil || !named(name, value)) {
+				t.Errorf("%s: %s has no kind %q", r.String(), name, kind)
+			}
+			if !names[name] {
 				t.Errorf("%s: no bugcheck is called %s", r.String(), r.Pattern.Function())
 			}
 		case "ladder":

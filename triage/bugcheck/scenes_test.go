@@ -95,15 +95,32 @@ var wants = map[string]want{
 	"process_died":    {codes.ClassProcess, bugcheck.CulpritProcess, "System", "process", "medium", "1 System", ""},
 	"object_died":     {codes.ClassProcess, bugcheck.CulpritProcess, "csrss.exe", "process", "medium", "3 csrss.exe", "2"},
 	// Memory that something damaged earlier: who stumbled over it is hardly to blame.
-	"memory":     {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "low", "1 a page table entry is corrupt", ""},
-	"pool":       {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "3 File", ""},
-	"manual":     {codes.ClassRequested, bugcheck.CulpritNobody, "", "requested", "high", "1 ", ""},
-	"video":      {codes.ClassVideo, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "3 STATUS_INSUFFICIENT_RESOURCES", ""},
-	"unloaded":   {codes.ClassDriver, bugcheck.CulpritDriver, "dump_stornvm", "unloaded", "medium", "2 execute", ""},
-	"video_live": {codes.ClassLive, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "1 ", ""},
-	"verifier":   {codes.ClassVerifier, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "2 faulty.sys", ""},
-	"unknown":    {codes.ClassOther, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 ", ""},
-	"hostile":    {codes.ClassPower, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 a device object blocks a power IRP for too long", "234"},
+	"memory": {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "low", "1 a page table entry is corrupt", ""},
+	"pool":   {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "3 File", ""},
+	// The callers of such calls are at fault, by the page of 0x1A.
+	"memory_caller": {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 a driver made a bad MDL", ""},
+	// Parameter 3 is a trap frame, though the reference calls it reserved.
+	"readonly":     {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "4 ", ""},
+	"unhandled":    {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "3 write", ""},
+	"divide":       {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "1 divide error", ""},
+	"double_fault": {codes.ClassHardware, bugcheck.CulpritDriver, "faulty.sys", "context", "medium", "1 double fault, and the kernel stack did not overflow", ""},
+	// faulty.sys called itself until the stack was full.
+	"stack_overflow": {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "stack", "medium", "1 double fault: the kernel stack overflowed", ""},
+	// The kernel that found the change, or ended the process, did not do it.
+	"structure":       {codes.ClassSecurity, bugcheck.CulpritNone, "", "", "", "4 a model specific register", ""},
+	"thread_died":     {codes.ClassProcess, bugcheck.CulpritProcess, "System", "process", "medium", "1 4.1d8", ""},
+	"process_unknown": {codes.ClassProcess, bugcheck.CulpritDriver, "faulty.sys", "frame", "low", "2 a process", "1"},
+	"verifier_handle": {codes.ClassVerifier, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "3 System", ""},
+	"sanitizer":       {codes.ClassVerifier, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "4 write, behind a global variable", ""},
+	"undocumented":    {codes.ClassVideo, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 ", ""},
+	"boot_device":     {codes.ClassStorage, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", `1 \ArcName\multi(0)`, ""},
+	"manual":          {codes.ClassRequested, bugcheck.CulpritNobody, "", "requested", "high", "1 ", ""},
+	"video":           {codes.ClassVideo, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "3 STATUS_INSUFFICIENT_RESOURCES", ""},
+	"unloaded":        {codes.ClassDriver, bugcheck.CulpritDriver, "dump_stornvm", "unloaded", "medium", "2 execute", ""},
+	"video_live":      {codes.ClassLive, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "1 ", ""},
+	"verifier":        {codes.ClassVerifier, bugcheck.CulpritDriver, "faulty.sys", "parameter", "high", "2 faulty.sys", ""},
+	"unknown":         {codes.ClassOther, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 ", ""},
+	"hostile":         {codes.ClassPower, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 a device object blocks a power IRP for too long", "234"},
 }
 
 func TestScenes(t *testing.T) {
@@ -125,7 +142,7 @@ func TestScenes(t *testing.T) {
 		// registers or parameters say it.
 		t.Run(name+" without images", func(t *testing.T) {
 			_, v := judge(t, openBytes(t, name+".dmp", d.Dump), triage.Options{})
-			if w.step == "frame" { // nothing but a search finds the driver
+			if w.step == "frame" || name == "divide" { // nothing but a search finds the driver
 				w.step, w.confidence = "scan", "low"
 			}
 			check(t, v, w)
@@ -184,6 +201,77 @@ func TestFault(t *testing.T) {
 		}
 		if h := th.Handler; h != nil && (len(h.Frames) != 3 || h.Frames[0].Name.Function != "KeBugCheckEx") {
 			t.Errorf("%s: the bugcheck's own frames: %+v", name, h.Frames)
+		}
+	}
+}
+
+// A stack is measured from where the fault's stack pointer stood.
+func TestStackUse(t *testing.T) {
+	scenes := fixtures.BugCheckScenes()
+	for name, overflow := range map[string]bool{"stack_overflow": true, "double_fault": false} {
+		d := scenes[name]
+		_, v := judge(t, openBytes(t, name, d.Dump), images(t, d))
+		u := v.Stack
+		if u == nil || u.Overflow != overflow || u.Size != 0x6000 {
+			t.Fatalf("%s: %+v", name, u)
+		}
+		if overflow && (u.Left < 0 || u.Left >= 0x200 || u.Modules[0].Module.Name() != "faulty.sys" || u.Modules[0].Bytes < 0x5000) {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+	d := scenes["divide"]
+	if _, v := judge(t, openBytes(t, "divide", d.Dump), images(t, d)); v.Stack != nil {
+		t.Errorf("a division by zero measured the stack: %+v", v.Stack)
+	}
+}
+
+// Addresses by their region, values that no page names, codes that no page describes.
+func TestWords(t *testing.T) {
+	scenes := fixtures.BugCheckScenes()
+	for name, want := range map[string]struct {
+		documented codes.Documentation
+		unnamed    string
+		region     bugcheck.Region // of parameter 1
+	}{
+		"irql":         {codes.Documented, "", bugcheck.RegionNull},
+		"undocumented": {codes.Undocumented, "", ""},
+		"manual":       {codes.NoParameters, "", ""},
+		"unknown":      {codes.Undocumented, "", ""},
+		"page_fault":   {codes.Documented, "4", bugcheck.RegionKernel},
+		"power_bad":    {codes.Documented, "", ""},
+	} {
+		d := scenes[name]
+		_, v := judge(t, openBytes(t, name, d.Dump), images(t, d))
+		unnamed := ""
+		for i, p := range v.Parameters {
+			if p.Unnamed {
+				unnamed += string(rune('1' + i))
+			}
+		}
+		if v.Documented != want.documented || unnamed != want.unnamed || v.Parameters[0].Region != want.region {
+			t.Errorf("%s: %s, unnamed %q, region %q", name, v.Documented, unnamed, v.Parameters[0].Region)
+		}
+	}
+}
+
+// The processor's manual: an address is canonical when the bits above those that it
+// translates, 48 or 57, are copies of the highest.
+func TestRegionOf(t *testing.T) {
+	for _, c := range []struct {
+		arch dump.Arch
+		va   uint64
+		want bugcheck.Region
+	}{
+		{dump.AMD64, 0, bugcheck.RegionNull}, {dump.AMD64, 0xffff, bugcheck.RegionNull}, {dump.AMD64, 0x10000, bugcheck.RegionUser},
+		{dump.AMD64, 0x7fffffffffff, bugcheck.RegionUser}, {dump.AMD64, 0x800000000000, bugcheck.RegionUnknown},
+		{dump.AMD64, 0x100000000000000, bugcheck.RegionNotCanonical}, {dump.AMD64, 0x4141414141414141, bugcheck.RegionNotCanonical},
+		{dump.AMD64, 0xfeffffffffffffff, bugcheck.RegionNotCanonical}, {dump.AMD64, 0xff00000000000000, bugcheck.RegionUnknown},
+		{dump.AMD64, 0xffff800000000000, bugcheck.RegionKernel}, {dump.AMD64, ^uint64(0), bugcheck.RegionKernel},
+		{dump.ARM64, 0x4141414141414141, bugcheck.RegionUnknown}, // may have a signature in it
+		{dump.X86, 0x7fffffff, bugcheck.RegionUser}, {dump.X86, 0x80000000, bugcheck.RegionUnknown}, {dump.X86, 0xc0000000, bugcheck.RegionKernel},
+	} {
+		if got := bugcheck.RegionOf(c.arch, c.va); got != c.want {
+			t.Errorf("%s %#x: %q, want %q", c.arch, c.va, got, c.want)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (s *Series) follow() {
 func (s *Series) crashes() {
 	for k, inc := range s.Incidents {
 		fault := inc.Crash != nil && !breakpoint(inc.Crash.Code) && !asked(inc.Crash.Code)
-		stop := inc.BugCheck != nil && !inc.BugCheck.Live && codes.BugCheckTextOf(inc.BugCheck.Code).Class != codes.ClassRequested
+		stop := inc.BugCheck != nil && !inc.BugCheck.Live && codes.BugCheckTextOf(inc.BugCheck.Code, inc.BugCheck.Parameters[0]).Class != codes.ClassRequested
 		if fault || stop {
 			s.Crashes = append(s.Crashes, k)
 		}
