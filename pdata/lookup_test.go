@@ -237,6 +237,42 @@ func TestLookupMissingPages(t *testing.T) {
 	}
 }
 
+// A table out of order is sorted: what of it is there is found all the same, and
+// what may have been in a missing part is said not to be known.
+func TestLookupMissingPagesUnordered(t *testing.T) {
+	const base, n = 0x7ff600000000, 1200
+	var entries []uint32
+	for i := range uint32(n) {
+		begin := 0x1000 + (n-1-i)*8 // the last function first
+		entries = append(entries, begin, begin+6, 0x6000)
+	}
+	p := newPE().add(0x1000, scnCode, make([]byte, 0x4000)).add(0x6000, scnData, info).add(0x7000, scnData, u32s(entries...))
+	p.dirs[3] = [2]uint32{0x7000, n * 12}
+	for missing := range 1 << 4 {
+		mem := mapImage(p.bytes(), base)
+		for k := range 4 {
+			if missing>>k&1 == 1 {
+				delete(mem, base+0x7000+uint64(k)*0x1000)
+			}
+		}
+		im, err := OpenMapped(mem, base, "turned.dll")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			rva := 0x1000 + uint32(n-1-i)*8
+			there := missing>>(i*12>>12)&1 == 0 && missing>>((i*12+11)>>12)&1 == 0
+			rf, ok, err := im.Lookup(rva)
+			if ok != there || (err == nil) != there || there && rf.Begin != rva {
+				t.Fatalf("missing %04b: entry %d: %v %v %v", missing, i, rf, ok, err)
+			}
+		}
+		if _, ok, err := im.Lookup(0x1007); ok || (err == nil) != (missing == 0) {
+			t.Errorf("missing %04b: between functions: %v %v", missing, ok, err)
+		}
+	}
+}
+
 // A file that ends inside its table: behind the last entry that is there no
 // address can be called a leaf.
 func TestLookupTruncatedFile(t *testing.T) {

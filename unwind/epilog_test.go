@@ -30,6 +30,7 @@ func TestEpilogV1(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		code []byte
+		rip  uint32 // where the code lies, 0 for 0x1140
 		ret  uint64 // offset of the return address; bodyReturn when it is no epilog
 		sp   uint64 // of the caller, from sp0; 0 means ret+8
 		want map[dump.Reg]uint64
@@ -38,13 +39,18 @@ func TestEpilogV1(t *testing.T) {
 		{name: "rep ret", code: []byte{0xf3, 0xc3}, ret: 0},
 		{name: "bnd ret", code: []byte{0xf2, 0xc3}, ret: 0},
 		{name: "ret 0x10 takes its arguments along", code: []byte{0xc2, 0x10, 0}, ret: 0, sp: 0x18},
+		{name: "ret 0x110", code: []byte{0xc2, 0x10, 0x01}, ret: 0, sp: 0x118},
 		{name: "add rsp, 0x28; ret", code: []byte{0x48, 0x83, 0xc4, 0x28, 0xc3}, ret: 0x28},
 		{name: "add rsp, imm8 is sign-extended: 0x80 is -0x80, below the frame, and refused", code: []byte{0x48, 0x83, 0xc4, 0x80, 0xc3}, ret: refused},
 		{name: "add rsp, 0x120; ret", code: []byte{0x48, 0x81, 0xc4, 0x20, 0x01, 0, 0, 0xc3}, ret: 0x120},
 		{name: "pops in order, REX.B selects r8 to r15", code: []byte{0x5b, 0x41, 0x5e, 0xc3}, ret: 0x10, want: map[dump.Reg]uint64{dump.RBX: 0x1000, dump.R14: 0x1001}},
 		{name: "any REX may stand before a pop", code: []byte{0x48, 0x5e, 0xc3}, ret: 8, want: map[dump.Reg]uint64{dump.RSI: 0x1000}},
-		{name: "jmp to another function (tail call)", code: []byte{0xe9, 0xfb, 0x03, 0, 0}, ret: 0}, // 0x1100+5+0x3fb = 0x1500
-		{name: "jmp to code that no entry covers", code: []byte{0xe9, 0xfb, 0x05, 0, 0}, ret: 0},
+		{name: "jmp to another function (tail call)", code: []byte{0xe9, 0xfb, 0x03, 0, 0}, rip: 0x1100, ret: 0}, // 0x1100+5+0x3fb = 0x1500
+		{name: "jmp to code that no entry covers", code: []byte{0xe9, 0xfb, 0x05, 0, 0}, rip: 0x1100, ret: 0},
+		{name: "jmp rel8 to the first byte behind the function", code: []byte{0xeb, 0x1e}, rip: 0x11e0, ret: 0}, // 0x11e0+2+0x1e = 0x1200
+		{name: "jmp rel8 to the last byte of the function", code: []byte{0xeb, 0x1d}, rip: 0x11e0, ret: bodyReturn},
+		{name: "jmp rel32 to the first byte behind the function", code: []byte{0xe9, 0x1b, 0, 0, 0}, rip: 0x11e0, ret: 0},
+		{name: "jmp rel32 to the last byte of the function", code: []byte{0xe9, 0x1a, 0, 0, 0}, rip: 0x11e0, ret: bodyReturn},
 		{name: "jmp within the function is a branch", code: []byte{0xeb, 0x10}, ret: bodyReturn},
 		{name: "jmp to the function's own start is a tail call to itself", code: []byte{0xeb, 0xfe - 0x40}, ret: 0},
 		{name: "jmp [rip+x]", code: []byte{0xff, 0x25, 0, 0, 0, 0}, ret: 0},
@@ -58,8 +64,8 @@ func TestEpilogV1(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := epilogSpace(bigFrame)
 			rip := uint32(0x1140)
-			if c.code[0] == 0xe9 {
-				rip = 0x1100
+			if c.rip != 0 {
+				rip = c.rip
 			}
 			s.put(rip, c.code...)
 			if c.ret == refused {
@@ -84,6 +90,37 @@ func TestEpilogV1(t *testing.T) {
 				wantReg(t, &r, reg, v)
 			}
 		})
+	}
+}
+
+// What looks like an epilog leads to a stack address, which is no code. Only behind a
+// jump that has freed nothing the frame may still be there; what has freed or
+// returns leaves nothing that the body's rule could be asked for.
+func TestEpilogLeadsNowhere(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		code []byte
+		ret  uint64 // where the epilog says that the return address is
+		body bool
+	}{
+		{"a jump that has freed nothing", []byte{0xff, 0x25, 0, 0, 0, 0}, 0, true},
+		{"ret", []byte{0xc3}, 0, false},
+		{"add rsp, 0x28; jmp [rip]", []byte{0x48, 0x83, 0xc4, 0x28, 0xff, 0x25, 0, 0, 0, 0}, 0x28, false},
+		{"pop rbx; jmp [rip]", []byte{0x5b, 0xff, 0x25, 0, 0, 0, 0}, 8, false},
+	} {
+		s := epilogSpace(bigFrame)
+		s.put(0x1140, c.code...)
+		caller := s.callAt(0x1540)
+		s.poke(sp0+c.ret, sp0+0x300)
+		s.poke(sp0+bodyReturn, caller)
+		r := at(imageBase+0x1140, sp0)
+		f, stop, ok := stepFrom(t, s, &r)
+		if byBody := ok && f.IP == caller && f.Method == MethodPdata; byBody != c.body {
+			t.Errorf("%s: %+v %s %+v", c.name, f, f.Method, stop)
+		}
+		if !c.body && ok && f.Trust == TrustCFI {
+			t.Errorf("%s: a certain frame: %+v", c.name, f)
+		}
 	}
 }
 

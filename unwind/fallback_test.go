@@ -251,17 +251,37 @@ func TestUnprovenScanLimit(t *testing.T) {
 }
 
 // System call stubs and other code at its very end need no unwind data when
-// the instructions are at hand.
+// the instructions are at hand. A jump is not such an end: without unwind data
+// nothing tells a tail call from a branch.
 func TestReturnWithoutUnwindData(t *testing.T) {
-	s := bare()
-	s.bytesAt[noImageBase+0x2000] = []byte{0x0f, 0x05, 0xc3} // syscall; ret
-	s.poke(sp0, s.callAt(0x1540))
-	r := at(noImageBase+0x2002, sp0)
-	r.Set(dump.RBP, 7)
-	if f, stop, ok := stepFrom(t, s, &r); !ok || f.SP != sp0+8 || f.Method != MethodEpilog || f.Detail == "" {
-		t.Errorf("%+v %+v", f, stop)
+	for name, c := range map[string]struct {
+		code []byte
+		sp   uint64 // of the caller, from sp0; 0 when the code is no end
+	}{
+		"ret":           {[]byte{0xc3}, 8},
+		"rep ret":       {[]byte{0xf3, 0xc3}, 8},
+		"ret 0x10":      {[]byte{0xc2, 0x10, 0}, 0x18},
+		"pause; ret":    {[]byte{0xf3, 0x90, 0xc3}, 0},
+		"jmp [rip]":     {[]byte{0xff, 0x25, 0, 0, 0, 0}, 0},
+		"REX.W jmp rax": {[]byte{0x48, 0xff, 0xe0}, 0},
+	} {
+		s := bare()
+		s.bytesAt[noImageBase+0x2000] = append([]byte{0x0f, 0x05}, c.code...) // syscall
+		s.poke(sp0, s.callAt(0x1540))
+		r := at(noImageBase+0x2002, sp0)
+		r.Set(dump.RBP, 7)
+		f, stop, ok := stepFrom(t, s, &r)
+		if c.sp == 0 {
+			if ok && f.Method == MethodEpilog {
+				t.Errorf("%s: %+v", name, f)
+			}
+			continue
+		}
+		if !ok || f.SP != sp0+c.sp || f.Method != MethodEpilog || f.Detail == "" {
+			t.Errorf("%s: %+v %+v", name, f, stop)
+		}
+		wantReg(t, &r, dump.RBP, 7)
 	}
-	wantReg(t, &r, dump.RBP, 7)
 }
 
 // Running on from a frame that is a guess itself makes no certain frame.
