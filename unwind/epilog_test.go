@@ -353,3 +353,18 @@ func TestEpilogV2MachineFrame(t *testing.T) {
 		}
 	}
 }
+
+// sub rsp, 8 over a machine frame takes as much as pushfq but four bytes of code: the
+// add rsp, 8 that mirrors it stands before the epilog, which is iretq alone.
+func TestEpilogV2AllocIsNoPushfq(t *testing.T) {
+	info := []byte{2, 4, 3, 0, 2, 0x16, 4, 0x02, 0, 0x0a, 0, 0} // epilog of 2 bytes at the end; alloc 8 @4; machine frame @0
+	for rip, frame := range map[uint32]uint64{0x11fe: 0, 0x11fd: 8} {
+		s := epilogSpace(info)
+		s.poke(sp0+frame, imageBase+0x1540, 0x33, 0x246, stackLow+0x3000, 0x2b)
+		r := at(imageBase+uint64(rip), sp0)
+		f, stop, ok := stepFrom(t, s, &r)
+		if !ok || f.IP != imageBase+0x1540 || f.SP != stackLow+0x3000 || f.Method != MethodMachineFrame {
+			t.Errorf("%#x: %+v %+v", rip, f, stop)
+		}
+	}
+}
