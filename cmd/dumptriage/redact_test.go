@@ -36,13 +36,17 @@ type privateFiles struct {
 
 func writePrivate(t *testing.T) *privateFiles {
 	s := secrets{}
-	dir := filepath.Join(t.TempDir(), s.of("host folder"))
+	// What separates words and paths in messages may be in names of folders, too.
+	dir := filepath.Join(t.TempDir(), "O'"+s.of("host folder")+" (x86), [b]")
 	f := &privateFiles{secrets: s, dir: dir, images: filepath.Join(dir, s.of("image folder"))}
 	if err := os.MkdirAll(f.images, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	write := func(name string, b []byte) string {
 		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(path, b, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +66,7 @@ func writePrivate(t *testing.T) *privateFiles {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.user, f.half = f.half, write(name, b)
+		f.user, f.half = f.half, write(filepath.Join("a; "+s.of("folder of the pair"), name), b)
 	}
 	// What the machine's builder made up: a command line, objects, folders, threads.
 	for _, text := range []string{"third quarter", "--interactive", "ReportTurn", "AcmePort", `Files\Acme`, "settings.dat"} {
@@ -173,7 +177,7 @@ func TestRedactTestSees(t *testing.T) {
 	f := writePrivate(t)
 	var all bytes.Buffer
 	for _, args := range [][]string{{"triage", f.thrown, "--images", f.images}, {"triage", f.wild, "--images", f.images}, {"info", f.wild}, {"modules", f.wild}, {"handles", f.wild}, {"threads", f.wild},
-		{"processes", f.kernel}, {"stacks", f.kernel}, {"memory", f.wild, "--va", "1d2f6a40700"}, {"memory", f.kernel, "--process", "report.exe"}, {"symbols", "list", f.wild, "--images", f.images}} {
+		{"processes", f.kernel}, {"stacks", f.kernel}, {"stacks", f.user}, {"memory", f.wild, "--va", "1d2f6a40700"}, {"memory", f.kernel, "--process", "report.exe"}, {"symbols", "list", f.wild, "--images", f.images}} {
 		run(args, &all, &all)
 	}
 	for what, secret := range f.secrets {

@@ -81,13 +81,16 @@ func (r *Redactor) Number(label string, value uint64) string {
 	return r.pseudonym(label, fmt.Sprintf("%#x", value))
 }
 
-// Learn makes a value that the user named, such as a folder to look in, a secret
-// inside sentences; what stays of it is its last part.
+// Learn makes a path that the user named a secret inside sentences, of which the last part
+// stays, and its folder, whatever else is found there.
 func (r *Redactor) Learn(value string) {
 	if r == nil || !strings.ContainsAny(value, `\/`) || !strings.ContainsFunc(value, isWord) {
 		return
 	}
 	r.learn(value, r.path(value))
+	if dir := value[:strings.LastIndexAny(value, `\/`)]; strings.ContainsAny(dir, `\/`) && strings.ContainsFunc(dir, isWord) {
+		r.learn(dir, r.folder(dir))
+	}
 }
 
 // LearnFolder is Learn for a folder, of which nothing stays.
