@@ -139,7 +139,7 @@ var bugCheckValues = map[bugCheckValueKey]BugCheckValue{
 	{0x7f, 0, 0x5, 0, 0x0}:                {Text: "bounds check"},
 	{0x7f, 0, 0x6, 0, 0x0}:                {Text: "invalid opcode"},
 	{0x7f, 0, 0x7, 0, 0x0}:                {Text: "no coprocessor"},
-	{0x7f, 0, 0x8, 0, 0x0}:                {Text: "double fault: the kernel stack overflowed, or hardware fails"},
+	{0x7f, 0, 0x8, 0, 0x0}:                {Text: "double fault: the kernel stack overflowed, or hardware fails", Unverified: true, Params: [4]Param{1: {"trap frame (x64 since Windows 8), task state segment (x86)", ""}, 2: {"stack pointer (x64 since Windows 8)", ""}, 3: {"instruction (x64)", "ip"}}},
 	{0x7f, 0, 0xa, 0, 0x0}:                {Text: "corrupt task state segment"},
 	{0x7f, 0, 0xb, 0, 0x0}:                {Text: "segment not present"},
 	{0x7f, 0, 0xc, 0, 0x0}:                {Text: "stack fault"},

@@ -42,6 +42,10 @@ func TestRulesNameWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
+	for _, code := range []uint32{0x20001, 0xc000021a, 0xc0000221} { // those far from the others
+		name, _, _ := codes.BugCheck(code)
+		names[name] = true
+	}
 	for code := range uint32(0x3000) {
 		name, _, _ := codes.BugCheck(code)
 		names[name] = true

@@ -54,7 +54,7 @@ func (j *judge) stackUse() {
 	}
 	u := &StackUse{Size: k.StackBase - k.StackLimit, Left: int64(sp - k.StackLimit)}
 	u.Overflow = u.Left < trapFrame && u.Left > -beyond
-	u.Modules = j.stackOfModules(k.StackBase)
+	u.Modules = j.stackOfModules()
 	j.v.Stack = u
 	switch {
 	case u.Left >= enough && double:
@@ -65,23 +65,20 @@ func (j *judge) stackUse() {
 	}
 }
 
-// stackOfModules adds up what the frames from the fault outwards take.
-func (j *judge) stackOfModules(base uint64) (list []ModuleStack) {
+// stackOfModules adds up what the frames from the fault outwards take. Where the next
+// frame was only searched for, and behind the last, nothing says how far one reaches.
+func (j *judge) stackOfModules() (list []ModuleStack) {
 	frames, _ := j.faultFrames()
-	for i := range frames {
-		end := base
-		if i+1 < len(frames) {
-			end = frames[i+1].SP
-		}
-		m := frames[i].Module
-		if m == nil || end < frames[i].SP || end > base {
+	for i := range max(0, len(frames)-1) {
+		at, next := &frames[i], &frames[i+1]
+		if at.Module == nil || scanned(next) || next.SP < at.SP || next.SP-at.SP > maxStack {
 			continue
 		}
-		n := slices.IndexFunc(list, func(s ModuleStack) bool { return s.Module == m })
+		n := slices.IndexFunc(list, func(s ModuleStack) bool { return s.Module == at.Module })
 		if n < 0 {
-			n, list = len(list), append(list, ModuleStack{Module: m})
+			n, list = len(list), append(list, ModuleStack{Module: at.Module})
 		}
-		list[n].Bytes += end - frames[i].SP
+		list[n].Bytes += next.SP - at.SP
 		list[n].Frames++
 	}
 	slices.SortStableFunc(list, func(a, b ModuleStack) int { return cmp.Compare(b.Bytes, a.Bytes) })
