@@ -36,7 +36,7 @@ func (t *text) bugCheckVerdict(inc *triage.Incident, v *bugcheck.Verdict, opt Op
 	t.hardware(v.Hardware, opt)
 	t.fact(opt, "", "Process", joinWith(", ", inc.Process.Name, pidWords(inc)))
 	for _, s := range v.Steps {
-		t.step(opt, s)
+		t.prose(opt, sgrCyan, "Next", s)
 	}
 }
 

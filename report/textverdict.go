@@ -75,15 +75,16 @@ func (t *text) fact(opt Options, sgr, label, s string) {
 	t.line(sgr, "%-8s %s", label+":", s)
 }
 
-// factWidth is where a step is wrapped, and factIndent how far its further lines are
+// factWidth is where prose is wrapped, and factIndent how far its further lines are
 // indented: as far as the label and the space behind it.
 const (
 	factWidth  = 118
 	factIndent = 9
 )
 
-// step writes a next step, wrapped at words: steps are prose, and longer than lines.
-func (t *text) step(opt Options, s string) {
+// prose writes a fact that is a sentence, wrapped at words: verdicts and next steps
+// are longer than lines.
+func (t *text) prose(opt Options, sgr, label, s string) {
 	s = clean(s)
 	if opt.Brief {
 		s = cut(s, briefWidth)
@@ -91,12 +92,12 @@ func (t *text) step(opt Options, s string) {
 	if t.redact != nil {
 		s = t.redact.Text(s) // before a line's end parts what must not be told
 	}
-	label := "Next:"
+	label += ":"
 	for i, line := range wrap(s, factWidth-factIndent) {
 		if i > 0 {
 			label = ""
 		}
-		t.line(sgrCyan, "%-*s%s", factIndent, label, line)
+		t.line(sgr, "%-*s%s", factIndent, label, line)
 	}
 }
 
@@ -118,15 +119,31 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// cut shortens a text to so many columns.
+// cut shortens a text to so many columns, between words or parts of a name where it
+// can: half a name may be another's.
 func cut(s string, width int) string {
-	n := 0
+	n, at, between := 0, 0, 0
 	for i, r := range s {
+		if n <= width && n > width/2 && parts(s[:i], r) {
+			between = i
+		}
 		if n += columnsOf(r); n > width {
-			return s[:i] + "..."
+			at = i
+			break
 		}
 	}
-	return s
+	switch {
+	case at == 0:
+		return s
+	case between > 0:
+		at = between
+	}
+	return strings.TrimRight(s[:at], " ") + "..."
+}
+
+// parts reports whether a text can be cut between what is before and a character.
+func parts(before string, next rune) bool {
+	return strings.ContainsRune(" <(,[", next) || strings.HasSuffix(before, "::") || strings.HasSuffix(before, "!")
 }
 
 // verdict writes the block that a reader in a hurry reads alone.
@@ -136,7 +153,7 @@ func (t *text) verdict(inc *triage.Incident, opt Options) {
 		t.fact(opt, sgrBold+sgrRed, "Verdict", "none: no thread, module or exception could be read")
 		return
 	}
-	t.fact(opt, sgrBold+sgrRed, "Verdict", joinWith(": ", strings.ReplaceAll(a.Class, "_", " "), a.Reason))
+	t.prose(opt, sgrBold+sgrRed, "Verdict", joinWith(": ", strings.ReplaceAll(a.Class, "_", " "), a.Reason))
 	if v := opt.Verdict; v != nil && v.Crash != nil && !kernelSays(inc) {
 		t.crashVerdict(inc, v.Crash, opt)
 		if v.Crash.NoFault() {
@@ -166,7 +183,7 @@ func (t *text) hangVerdict(inc *triage.Incident, a *AnalysisJSON, opt Options) {
 
 func (t *text) nextSteps(a *AnalysisJSON, opt Options) {
 	for _, step := range a.NextSteps {
-		t.step(opt, step)
+		t.prose(opt, sgrCyan, "Next", step)
 	}
 }
 

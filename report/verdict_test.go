@@ -81,8 +81,39 @@ func TestCut(t *testing.T) {
 	if got := cut("äöü", 3); got != "äöü" {
 		t.Error(got)
 	}
-	if got := cut(strings.Repeat("ä", 10), 4); got != "ääää..." {
-		t.Error(got)
+	for _, x := range []struct {
+		in, want string
+		width    int
+	}{
+		{strings.Repeat("ä", 10), "ääää...", 4}, // no place to part it
+		{"give the images of first.dll, second.dll", "give the images of first.dll,...", 36},
+		{"app!ns::Parser<wchar_t>::read_next+0x10", "app!ns::Parser<wchar_t>::...", 30},
+		{"app!ns::Parser<wchar_t>::read_next+0x10", "app!ns::Parser...", 20},
+		{"app!f+0x10", "app!f+0x10", 10},
+		{"a " + strings.Repeat("x", 40), "a " + strings.Repeat("x", 18) + "...", 20}, // most would be lost
+	} {
+		if got := cut(x.in, x.width); got != x.want {
+			t.Errorf("%q in %d: %q, want %q", x.in, x.width, got, x.want)
+		}
+	}
+}
+
+// Verdicts are sentences and longer than lines.
+func TestVerdictIsWrapped(t *testing.T) {
+	var b strings.Builder
+	w := newText(&b, Options{}, dump.AMD64)
+	w.prose(Options{}, "", "Verdict", "crash: "+strings.Repeat("word ", 50)+"end")
+	if err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if len(lines) < 3 || !strings.HasPrefix(lines[0], "Verdict: crash: word") || !strings.HasSuffix(b.String(), " end\n") {
+		t.Errorf("%q", lines)
+	}
+	for i, l := range lines {
+		if len(l) > factWidth || i > 0 && !strings.HasPrefix(l, "         word") {
+			t.Errorf("line %d: %q", i, l)
+		}
 	}
 }
 

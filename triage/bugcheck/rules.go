@@ -38,15 +38,15 @@ func Check(list []rules.Rule) error {
 			continue
 		}
 		if r.Section == "ladder" && !slices.Contains(steps, step(r.Pattern.Function())) {
-			return fail(r, "no step %q; there are %v", r.Pattern.Function(), steps)
+			return fail(r, "no step %s; there are %v", rules.Quote(r.Pattern.Function()), steps)
 		}
 		for _, key := range []string{"confidence", "cap"} {
 			if v, ok := r.Attrs[key]; ok && !slices.Contains(confidences, v) {
-				return fail(r, "%s=%s: it is low, medium or high", key, v)
+				return fail(r, "%s=%s: it is low, medium or high", key, rules.Quote(v))
 			}
 		}
 		if v, ok := r.Attrs["blame"]; ok && !slices.Contains(blames, v) {
-			return fail(r, "blame=%s: it is hardware or nobody", v)
+			return fail(r, "blame=%s: it is hardware or nobody", rules.Quote(v))
 		}
 	}
 	return nil

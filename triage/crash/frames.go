@@ -86,7 +86,7 @@ func Check(list []rules.Rule) error {
 			}
 		case "skip", "folder", "source":
 			if !slices.Contains(whys, why) {
-				bad = fmt.Sprintf("why=%s; there are %s", why, strings.Join(whys, ", "))
+				bad = fmt.Sprintf("why=%s; there are %s", rules.Quote(why), strings.Join(whys, ", "))
 			}
 		}
 		if bad != "" {

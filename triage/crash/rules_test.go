@@ -230,7 +230,7 @@ func TestUserRules(t *testing.T) {
 		t.Errorf("blame %+v", b)
 	}
 	for text, want := range map[string]string{
-		"[skip]\nf why=tired\n": "x:2: why=tired; there are os, runtime, machinery, start",
+		"[skip]\nf why=tired\n": "x:2: why=\"tired\"; there are os, runtime, machinery, start",
 		"[class]\nf top=yes\n":  "x:2: a [class] rule wants class=",
 	} {
 		bad, err := rules.Parse("x", text, rules.ParseOptions{})

@@ -68,7 +68,7 @@ func Parse(name, text string, opt ParseOptions) ([]Rule, error) {
 			return &Error{File: name, Line: line, Msg: fmt.Sprintf(format, args...)}
 		}
 		if !utf8.ValidString(s) {
-			return nil, fail("%s is not UTF-8", quote(s))
+			return nil, fail("%s is not UTF-8", Quote(s))
 		}
 		if s[0] == '[' {
 			inner, ok := strings.CutSuffix(s[1:], "]")
@@ -77,7 +77,7 @@ func Parse(name, text string, opt ParseOptions) ([]Rule, error) {
 				return nil, fail("a section is written [name]")
 			}
 			if opt.Sections != nil && !slices.Contains(opt.Sections, section) {
-				return nil, fail("no section %s; there are %s", quote(section), list(opt.Sections))
+				return nil, fail("no section %s; there are %s", Quote(section), list(opt.Sections))
 			}
 			continue
 		}
@@ -96,27 +96,27 @@ func Parse(name, text string, opt ParseOptions) ([]Rule, error) {
 func parseRule(r *Rule, s string, keys []string) error {
 	pattern, rest := cutWord(s)
 	if r.Pattern = NewPattern(pattern); r.Pattern.function == "" {
-		return fmt.Errorf("%s names no function", quote(pattern))
+		return fmt.Errorf("%s names no function", Quote(pattern))
 	}
 	for rest != "" && rest[0] != '#' {
 		var word string
 		word, rest = cutWord(rest)
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" {
-			return fmt.Errorf("%s is not key=value", quote(word))
+			return fmt.Errorf("%s is not key=value", Quote(word))
 		}
 		if keys != nil && !slices.Contains(keys, key) {
-			return fmt.Errorf("no key %s; there are %s", quote(key), list(keys))
+			return fmt.Errorf("no key %s; there are %s", Quote(key), list(keys))
 		}
 		if strings.HasPrefix(value, `"`) {
 			text, err := strconv.Unquote(value)
 			if err != nil {
-				return fmt.Errorf("%s is not a quoted text", quote(value))
+				return fmt.Errorf("%s is not a quoted text", Quote(value))
 			}
 			value = text
 		}
 		if _, twice := r.Attrs[key]; twice {
-			return fmt.Errorf("key %s is given twice", quote(key))
+			return fmt.Errorf("key %s is given twice", Quote(key))
 		}
 		if r.Attrs == nil {
 			r.Attrs = map[string]string{}
@@ -126,8 +126,9 @@ func parseRule(r *Rule, s string, keys []string) error {
 	return nil
 }
 
-// quote is a part of a file in a message, of a long one the begin.
-func quote(s string) string {
+// Quote is a part of a file in a message, of a long one the begin: what it holds
+// must not act on the terminal that shows it.
+func Quote(s string) string {
 	const most = 60
 	if len(s) <= most {
 		return strconv.Quote(s)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode"
 
 	"dumptriage/dump"
 	"dumptriage/symbols"
@@ -92,6 +93,14 @@ func TestRuleFiles(t *testing.T) {
 	}
 	if _, err := NewRules(RuleFile{"all.rules", every.String()}, RuleFile{"skip.rules", "[skip]\nlog!* why=runtime\n"}); err != nil {
 		t.Error(err)
+	}
+	// What a file holds must not reach a terminal as it is.
+	for _, text := range []string{"[\x1b[2J]", "[skip]\n\x1b[2J", "[skip]\nf \x1b[2J", "[skip]\nf \x1b[2J=1", "[skip]\nf why=\x1b[2J", "[skip]\nf why=\"\x1b[2J",
+		"[folder]\nf why=\x1b[2J", "[ladder]\n\x1b[2J", "[ladder]\ndriver confidence=\x1b[2J", "[ladder]\ndriver blame=\x1b[2J",
+		"[wait]\nf class=\x1b[2J", "[wait]\nf class=sleep object=\x1b[2J", "[wait]\nf class=sleep object=handle arg=\x1b[2J", "\x1b[2J", "[skip]\nf \xff\x1b[2J"} {
+		if _, err := NewRules(RuleFile{"x.rules", text + "\n"}); err == nil || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+			t.Errorf("%q: %q", text, err)
+		}
 	}
 	for text, line := range map[string]int{"[nothing]\n": 1, "[skip]\n\nf why=tired\n": 3, "[skip]\nf colour=red\n": 2, "[class]\nf\n": 2} {
 		_, err := NewRules(RuleFile{"good.rules", ""}, RuleFile{"bad.rules", text})
