@@ -13,8 +13,9 @@ const maxInstruction = 15
 // explainFault decodes the instruction at a fault and, where the exception
 // record cannot hold the address that was accessed, computes it. The processor
 // reports an access to a non-canonical address without the address, which
-// Windows shows as a read of ^0.
-func explainFault(sp *space, c *Crash) {
+// Windows shows as a read of ^0. teb is where the segment lies that threads have of
+// their own, 0 when it is not known.
+func explainFault(sp *space, c *Crash, teb uint64) {
 	regs := &c.Context
 	pc, ok := regs.PC()
 	if !ok {
@@ -31,6 +32,7 @@ func explainFault(sp *space, c *Crash) {
 		n = 0 // the fault was to read the instruction
 	}
 	c.Instruction = decode(regs, code[:n], pc)
+	c.Instruction.resolve(teb, regs.Arch)
 	if c.Code != exceptionAccessViolation || len(c.Parameters) < 2 {
 		return
 	}
@@ -74,6 +76,8 @@ func decode(regs *dump.Registers, code []byte, pc uint64) *Instruction {
 	case dump.AMD64:
 	case dump.X86:
 		mode = 32
+	case dump.ARM64:
+		return decodeARM64(regs, code, pc)
 	default:
 		return nil
 	}
@@ -121,7 +125,7 @@ func accesses(regs *dump.Registers, in x86asm.Inst, pc uint64) []MemoryAccess {
 		switch m := arg.(type) {
 		case x86asm.Mem:
 			a := MemoryAccess{Size: in.MemBytes, Write: i == 0 && writesFirst(in.Op), Align: alignment(in)}
-			a.Address, a.Known = effective(regs, m, pc+uint64(in.Len))
+			a.place(regs, m, pc+uint64(in.Len))
 			out = append(out, a)
 		}
 	}
@@ -166,13 +170,35 @@ func writesFirst(op x86asm.Op) bool {
 	return true
 }
 
-// effective computes base + index*scale + displacement, where every register it
-// needs is known; 32-bit registers make it a 32-bit address. FS and GS relative
-// operands need a segment base that a CONTEXT does not hold.
-func effective(regs *dump.Registers, m x86asm.Mem, next uint64) (uint64, bool) {
-	if m.Segment == x86asm.FS || m.Segment == x86asm.GS {
-		return 0, false
+// place computes an operand's address. That of FS or GS is relative to a segment
+// whose base a CONTEXT does not hold; one of the two is the thread's TEB.
+func (a *MemoryAccess) place(regs *dump.Registers, m x86asm.Mem, next uint64) {
+	a.Address, a.Known = effective(regs, m, next)
+	if m.Segment != x86asm.FS && m.Segment != x86asm.GS {
+		return
 	}
+	own := map[dump.Arch]x86asm.Reg{dump.AMD64: x86asm.GS, dump.X86: x86asm.FS}[regs.Arch]
+	if a.Known && m.Segment == own {
+		a.inTEB, a.offset = true, a.Address
+	}
+	a.Address, a.Known = 0, false
+}
+
+// resolve adds the TEB's address to the operands that are relative to it.
+func (in *Instruction) resolve(teb uint64, arch dump.Arch) {
+	if in == nil || teb == 0 {
+		return
+	}
+	for i := range in.Accesses {
+		if a := &in.Accesses[i]; a.inTEB {
+			a.Address, a.Known = arch.Narrow(teb+a.offset), true
+		}
+	}
+}
+
+// effective computes base + index*scale + displacement, where every register it
+// needs is known; 32-bit registers make it a 32-bit address.
+func effective(regs *dump.Registers, m x86asm.Mem, next uint64) (uint64, bool) {
 	addr, short := uint64(m.Disp), regs.Arch == dump.X86
 	for _, part := range []struct {
 		reg   x86asm.Reg

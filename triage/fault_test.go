@@ -2,6 +2,7 @@ package triage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"dumptriage/dump"
@@ -58,7 +59,7 @@ func TestNonCanonical(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c := faulting(dump.AMD64, x.accessed, x.regs)
-			explainFault(spaceOf(dump.AMD64, x.code), c)
+			explainFault(spaceOf(dump.AMD64, x.code), c, 0)
 			if (c.Adjusted != nil) != (x.want != 0) {
 				t.Fatalf("adjusted %+v", c.Adjusted)
 			}
@@ -89,14 +90,14 @@ func TestNullPointer(t *testing.T) {
 	} {
 		c := faulting(x.arch, 0, nil)
 		x.change(c)
-		explainFault(spaceOf(x.arch, nil), c)
+		explainFault(spaceOf(x.arch, nil), c, 0)
 		if (c.Adjusted != nil) != (x.offset != 0) || c.Adjusted != nil && (c.Adjusted.Kind != "null-pointer" || c.Adjusted.Offset != x.offset) {
 			t.Errorf("%s: %+v, want offset %#x", x.name, c.Adjusted, x.offset)
 		}
 	}
 	c := faulting(dump.AMD64, 0x18, nil)
 	c.Context = dump.Registers{Arch: dump.AMD64} // nothing is known, not even where it was
-	explainFault(spaceOf(dump.AMD64, []byte{0x90}), c)
+	explainFault(spaceOf(dump.AMD64, []byte{0x90}), c, 0)
 	if c.Instruction != nil {
 		t.Errorf("decoded %+v at an unknown address", c.Instruction)
 	}
@@ -134,7 +135,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"nothing":                        {dump.AMD64, nil, false},
 		"prefixes alone":                 {dump.AMD64, []byte{0x66, 0x66, 0x66}, false},
 		"an opcode that does not exist":  {dump.AMD64, []byte{0x06}, false},
-		"arm64 code":                     {dump.ARM64, []byte{0x8b, 0x01, 0x90, 0x90}, false},
+		"32-bit arm code":                {dump.ARM, []byte{0x8b, 0x01, 0x90, 0x90}, false},
 		"unknown architecture":           {dump.ArchUnknown, []byte{0x8b, 0x01, 0x90, 0x90}, false},
 		"an immediate that is not there": {dump.AMD64, []byte{0xc7, 0x00, 0x05, 0x00}, false},
 		"ud2":                            {dump.AMD64, []byte{0x0f, 0x0b}, true},
@@ -210,7 +211,7 @@ func TestDecode(t *testing.T) {
 		"mov eax,[eax+20h]":   {[]byte{0x8b, 0x40, 0x20}, MemoryAccess{Address: 0x10, Size: 4, Write: false, Known: true}}, // wraps at 4 GB
 		"mov [edi],ecx":       {[]byte{0x89, 0x0f}, MemoryAccess{Address: 0x45, Size: 4, Write: true, Known: true}},
 		"mov eax,[esi]":       {[]byte{0x8b, 0x06}, MemoryAccess{Address: 0, Size: 4, Write: false, Known: false}},
-		"mov eax,fs:[18h]":    {[]byte{0x64, 0xa1, 0x18, 0, 0, 0}, MemoryAccess{Address: 0, Size: 4, Write: false, Known: false}},
+		"mov eax,fs:[18h]":    {[]byte{0x64, 0xa1, 0x18, 0, 0, 0}, MemoryAccess{Size: 4, inTEB: true, offset: 0x18}},
 		"mov eax,[80000000h]": {[]byte{0xa1, 0, 0, 0, 0x80}, MemoryAccess{Address: 0x80000000, Size: 4, Write: false, Known: true}},
 	} {
 		in := decode(&x86, x.code, 0x401000)
@@ -229,7 +230,7 @@ func TestFaultCodeFromImage(t *testing.T) {
 	sp := newSpace(&fake{system: dump.System{Arch: dump.AMD64}, memory: pages{},
 		modules: []dump.Module{{Base: 0x7ff7a0b20000, Size: 0x6000, TimeDateStamp: 0x7e57ab60, Path: "crashdemo.exe"}}}, store)
 	crash := faulting(dump.AMD64, 0x10, nil) // faultPC is the scene's mov eax, [rcx+10h]
-	explainFault(sp, crash)
+	explainFault(sp, crash, 0)
 	if crash.Instruction == nil || crash.Instruction.Text != "mov eax, dword ptr [rcx+0x10]" {
 		t.Errorf("%+v", crash.Instruction)
 	}
@@ -259,4 +260,49 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("% x: %+v", code, in)
 		}
 	})
+}
+
+// An operand of the segment that is the thread's TEB has the TEB's address; in 64-bit
+// code that is GS, in 32-bit code FS, which has the 32-bit TEB under WoW64.
+func TestFaultInTEB(t *testing.T) {
+	const code, teb, teb32, id = 0x401000, 0x7ffde000, 0x7ffdf000, 0x1204
+	gs, fs := []byte{0x65, 0x48, 0x8b, 0x04, 0x25, 0xe8, 0x16, 0, 0}, []byte{0x64, 0xa1, 0xb4, 0x0f, 0, 0} // gs:[16e8h], fs:[0fb4h]
+	self := make([]byte, 0x20)
+	binary.LittleEndian.PutUint32(self[4:], 0x200000)    // StackBase
+	binary.LittleEndian.PutUint32(self[8:], 0x1f0000)    // StackLimit
+	binary.LittleEndian.PutUint32(self[0x18:], teb32)    // Self
+	head := binary.LittleEndian.AppendUint64(nil, teb32) // ExceptionList of the 64-bit one
+	for _, x := range []struct {
+		name         string
+		system, arch dump.Arch
+		code         []byte
+		thread       uint32
+		want         uint64 // 0 not known
+	}{
+		{"64-bit", dump.AMD64, dump.AMD64, gs, id, teb + 0x16e8},
+		{"64-bit, fs", dump.AMD64, dump.AMD64, append([]byte{0x64}, gs[1:]...), id, 0},
+		{"32-bit", dump.X86, dump.X86, fs, id, teb + 0xfb4},
+		{"32-bit, gs", dump.X86, dump.X86, append([]byte{0x65}, fs[1:]...), id, 0},
+		{"WoW64", dump.AMD64, dump.X86, fs, id, teb32 + 0xfb4},
+		{"a thread that is not there", dump.AMD64, dump.AMD64, gs, id + 1, 0},
+	} {
+		c := faulting(x.arch, 0xffffffffffffffff, nil)
+		c.Context.SetPC(code)
+		c.ThreadID = x.thread
+		if x.system != x.arch { // what a CONTEXT of WoW64 holds
+			c.Context.Arch = dump.AMD64
+			c.Context.Set(dump.RegCS, wow64CS)
+		}
+		src := &fake{system: dump.System{Arch: x.system}, exception: &c.Exception, threads: []dump.Thread{{ID: id, TEB: teb}},
+			memory: pages{code: x.code, teb: head, teb32: self}}
+		inc := analyze(t, src.at(t, "teb.dmp"), nil, Options{})
+		in := inc.Crash.Instruction
+		if in == nil || len(in.Accesses) != 1 {
+			t.Errorf("%s: %+v", x.name, in)
+			continue
+		}
+		if a := in.Accesses[0]; a.Known != (x.want != 0) || a.Address != x.want {
+			t.Errorf("%s: %+v, want %#x", x.name, a, x.want)
+		}
+	}
 }

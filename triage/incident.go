@@ -136,6 +136,9 @@ type MemoryAccess struct {
 	Write   bool
 	Align   int  // bytes that Address has to be a multiple of, 0 when any will do
 	Known   bool // false when a register it needs is unknown
+
+	inTEB  bool   // the address is relative to the thread's TEB,
+	offset uint64 // by so much
 }
 
 // AdjustedAddress is the address that a fault was really about when the

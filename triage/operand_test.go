@@ -67,7 +67,7 @@ func TestInstructionOfExecuteFault(t *testing.T) {
 		c := &Crash{Exception: dump.Exception{Code: 0xc0000005, Parameters: []uint64{access, 0}}}
 		c.Context.Arch = dump.AMD64
 		c.Context.Set(dump.RIP, 0)
-		explainFault(&space{mem: zeros{}}, c)
+		explainFault(&space{mem: zeros{}}, c, 0)
 		if got := c.Instruction != nil; got != want {
 			t.Errorf("access %d: an instruction: %v, want %v", access, got, want)
 		}

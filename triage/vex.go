@@ -97,7 +97,7 @@ func decodeVex(regs *dump.Registers, code []byte, pc uint64) *Instruction {
 	if m.Base == noReg || m.Index == noReg { // r16 to r31, which no CONTEXT at hand holds
 		return nil
 	}
-	a.Address, a.Known = effective(regs, m, pc+uint64(n))
+	a.place(regs, m, pc+uint64(n))
 	return &Instruction{Text: p.text(move, m, width), Bytes: append([]byte(nil), code[:n]...), Accesses: []MemoryAccess{a}}
 }
 

@@ -130,8 +130,19 @@ func as32(r *dump.Registers) dump.Registers {
 // 64-bit TEB points to the 32-bit one, which lies behind it at a fixed distance;
 // it must point to itself to be believed.
 func (w *walker) teb32Bounds(teb uint64) (limit, base uint64) {
+	_, limit, base = w.findTEB32(teb)
+	return limit, base
+}
+
+// teb32 is where the 32-bit TEB of a thread lies, 0 when it is not in the dump.
+func (w *walker) teb32(teb uint64) uint64 {
+	at, _, _ := w.findTEB32(teb)
+	return at
+}
+
+func (w *walker) findTEB32(teb uint64) (at, limit, base uint64) {
 	if teb == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	candidates := [2]uint64{0, teb + teb32Distance}
 	candidates[0], _ = dump.ReadUint64(w.space.mem, teb)
@@ -143,10 +154,10 @@ func (w *walker) teb32Bounds(teb uint64) (limit, base uint64) {
 		b, err2 := dump.ReadUint32(w.space.mem, at+teb32StackBase)
 		l, err3 := dump.ReadUint32(w.space.mem, at+teb32StackLimit)
 		if err1 == nil && err2 == nil && err3 == nil && uint64(self) == at && l < b {
-			return uint64(l), uint64(b)
+			return at, uint64(l), uint64(b)
 		}
 	}
-	return 0, 0
+	return 0, 0, 0
 }
 
 // savedWow64 reads the WOW64_CONTEXT that TlsSlots[1] points to.

@@ -117,8 +117,8 @@ func (j *judge) misaligned() bool {
 	}
 	for _, a := range in.Accesses {
 		if a.Known && a.Align != 0 && a.Address%uint64(a.Align) != 0 && canonical(a.Address) {
-			j.v.Address = a.Address
-			if a.Write {
+			j.v.Address, j.v.HasAddress = a.Address, true
+			if j.v.Access = Read; a.Write {
 				j.v.Access = Write
 			}
 			return true

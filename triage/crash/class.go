@@ -68,6 +68,7 @@ const (
 	codeInPageError     = 0xc0000006
 	codeFailFast        = 0xc0000409
 	codeGuardPage       = 0x80000001
+	codeMisaligned      = 0x80000002
 	codeDivideByZero    = 0xc0000094
 	codePrivileged      = 0xc0000096
 	codeBreakpoint      = 0x80000003
@@ -86,7 +87,7 @@ var classOfCode = map[uint32]Class{
 	codeAccessViolation: AccessViolation,
 	codeInPageError:     InPageError,
 	codeGuardPage:       GuardPage,
-	0x80000002:          MisalignedData,
+	codeMisaligned:      MisalignedData,
 	codeBreakpoint:      Breakpoint,
 	codeWx86Breakpoint:  Breakpoint,
 	0x80000004:          SingleStep,

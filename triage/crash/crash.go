@@ -131,6 +131,10 @@ func (j *judge) classify() {
 	switch c.Code {
 	case codeAccessViolation, codeInPageError, codeGuardPage:
 		j.access()
+	case codeMisaligned:
+		if j.misaligned() {
+			v.Target = j.target(v.Address)
+		}
 	case codeFailFast:
 		if len(c.Parameters) > 0 {
 			v.SubCode, v.HasSubCode = c.Parameters[0], true

@@ -3,6 +3,7 @@ package crash
 import (
 	"strings"
 
+	"dumptriage/dump"
 	"dumptriage/triage"
 )
 
@@ -31,9 +32,10 @@ func (j *judge) inconsistencies() {
 	in := j.crash.Instruction
 	switch j.crash.Code {
 	case codeDivideByZero:
-		add(in != nil && !mnemonicIn(in, "div", "idiv"), DivideNotPossible)
+		add(in != nil && !divides(in, j.arch), DivideNotPossible)
 	case codePrivileged:
-		add(in != nil && !mnemonicIn(in, privileged...), NotPrivileged)
+		// Of ARM64 it is the system's settings that decide.
+		add(in != nil && j.arch != dump.ARM64 && !mnemonicIn(in, privileged...), NotPrivileged)
 	case codeAccessViolation:
 		j.accessInconsistencies(add)
 	}
@@ -54,6 +56,15 @@ func (j *judge) accessInconsistencies(add func(bool, Inconsistency)) {
 		add(permits(r, v.Access), AccessWasAllowed)
 	}
 	add(v.Access != Execute && explicit(in) && !touches(in, v.Address), AccessNotInstruction)
+}
+
+// divides reports whether an instruction can raise a division by zero. ARM64 divides
+// by zero without a word; compilers put a check in front that ends here.
+func divides(in *triage.Instruction, arch dump.Arch) bool {
+	if arch == dump.ARM64 {
+		return in.Text == "brk #0xf004"
+	}
+	return mnemonicIn(in, "div", "idiv")
 }
 
 // explicit reports whether every memory access of an instruction is one of its
