@@ -212,14 +212,20 @@ func crashJSON(inc *triage.Incident, h hexer) *CrashJSON {
 	if in := c.Instruction; in != nil {
 		j.Instruction = in.Text
 		for _, a := range in.Accesses {
-			acc := AccessJSON{Size: a.Size, AccessType: "Read", Alignment: a.Align}
-			if a.Write {
-				acc.AccessType = "Write"
+			acc := AccessJSON{Size: a.Size, AccessType: "read", Alignment: a.Align}
+			switch {
+			case a.Read:
+				acc.AccessType = "readwrite"
+			case a.Write:
+				acc.AccessType = "write"
 			}
 			if a.Known {
 				acc.Address = h.addr(a.Address)
 			}
 			j.MemoryAccesses = append(j.MemoryAccesses, acc)
+		}
+		if in.HasTarget {
+			j.PointerUpdate = &PointerUpdateJSON{Address: h.addr(in.Target)}
 		}
 	}
 	return &j

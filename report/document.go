@@ -105,8 +105,11 @@ type CrashJSON struct {
 	AdjustedAddress *AdjustedJSON `json:"adjusted_address,omitempty"`
 	Instruction     string        `json:"instruction,omitempty"`
 	MemoryAccesses  []AccessJSON  `json:"memory_accesses,omitempty"`
-	CrashingThread  *int          `json:"crashing_thread,omitempty" jsonschema_description:"index in threads"`
-	Assertion       string        `json:"assertion,omitempty"`
+
+	PointerUpdate *PointerUpdateJSON `json:"instruction_pointer_update,omitempty" jsonschema_description:"of a call, jump or return through a register or memory"`
+
+	CrashingThread *int   `json:"crashing_thread,omitempty" jsonschema_description:"index in threads"`
+	Assertion      string `json:"assertion,omitempty"`
 
 	PossibleBitFlips     []BitFlipJSON `json:"possible_bit_flips,omitempty" jsonschema_description:"most likely first"`
 	CrashInconsistencies []string      `json:"crash_inconsistencies,omitempty" jsonschema_description:"ways in which the crash cannot have happened as told"`
@@ -124,11 +127,17 @@ type AdjustedJSON struct {
 type AccessJSON struct {
 	Address    string `json:"address,omitempty"`
 	Size       int    `json:"size"`
-	AccessType string `json:"access_type"`
+	AccessType string `json:"access_type" jsonschema_description:"read, write or readwrite"`
 	Protect    string `json:"protect,omitempty" jsonschema_description:"protection of the memory there"`
 	Alignment  int    `json:"alignment,omitempty" jsonschema_description:"bytes that the address has to be a multiple of; absent when any address will do"`
 
 	IsLikelyGuardPage bool `json:"is_likely_guard_page,omitempty"`
+}
+
+// PointerUpdateJSON is where an instruction goes.
+type PointerUpdateJSON struct {
+	Address           string `json:"address"`
+	IsLikelyGuardPage bool   `json:"is_likely_guard_page,omitempty"`
 }
 
 // ModuleJSON is a loaded module.

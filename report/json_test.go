@@ -108,7 +108,7 @@ func TestJSONMatchesRustMinidump(t *testing.T) {
 		"crash_info.code":                          "0xc0000005",
 		"crash_info.address":                       "0x00000045",
 		"crash_info.crashing_thread":               0,
-		"crash_info.memory_accesses.0.access_type": "Write",
+		"crash_info.memory_accesses.0.access_type": "write",
 		"crashing_thread.threads_index":            0,
 		"crashing_thread.thread_id":                3060,
 		"crashing_thread.frames.0.registers.eax":   "0x00000045",

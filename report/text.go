@@ -239,18 +239,30 @@ func (t *text) crash(inc *triage.Incident) {
 	}
 	if a := c.Adjusted; a != nil {
 		if a.Kind == "null-pointer" {
-			t.line("", "         null pointer, offset %#x", a.Offset)
+			t.line("", "         null pointer%s", nonZero(", offset %#x", a.Offset))
 		} else {
 			t.line("", "         really %s (%s)", t.addr(a.Address), clean(a.Kind))
 		}
 	}
 	if c.Instruction != nil {
-		t.line("", "         instruction %s", clean(c.Instruction.Text))
+		to := ""
+		if c.Instruction.HasTarget {
+			to = ", to " + t.addr(c.Instruction.Target)
+		}
+		t.line("", "         instruction %s%s", clean(c.Instruction.Text), to)
 	}
 	if c.Assertion != "" {
 		t.line("", "         assertion: %s", clean(c.Assertion))
 	}
 	t.line("", "         thread %s", t.threadID(c.ThreadID))
+}
+
+// nonZero is a number in words, nothing of 0.
+func nonZero(form string, n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(form, n)
 }
 
 func inModule(m *triage.Module, addr uint64) string {

@@ -269,6 +269,10 @@ func (j *CrashJSON) crashInfo(inc *triage.Incident, v *verdict.Verdict, h hexer)
 	for _, i := range c.Inconsistencies {
 		j.CrashInconsistencies = append(j.CrashInconsistencies, string(i))
 	}
+	if u := j.PointerUpdate; u != nil {
+		r := inc.UserSpace.Region(inc.Crash.Instruction.Target)
+		u.IsLikelyGuardPage = r != nil && r.Protect&pageGuard != 0
+	}
 	for i := range j.MemoryAccesses {
 		a := &inc.Crash.Instruction.Accesses[i]
 		if r := inc.UserSpace.Region(a.Address); a.Known && r != nil && r.Protect != 0 {

@@ -33,6 +33,7 @@ func explainFault(sp *space, c *Crash, teb uint64) {
 	}
 	c.Instruction = decode(regs, code[:n], pc)
 	c.Instruction.resolve(teb, regs.Arch)
+	c.Instruction.follow(sp, regs)
 	if c.Code != exceptionAccessViolation || len(c.Parameters) < 2 {
 		return
 	}
@@ -45,10 +46,14 @@ func explainFault(sp *space, c *Crash, teb uint64) {
 				return
 			}
 		}
-	case accessed != 0 && accessed < nullPage:
+	case accessed < nullPage && !absoluteOperand(c.Instruction):
 		c.Adjusted = &AdjustedAddress{Kind: "null-pointer", Offset: accessed}
 	}
 }
+
+// absoluteOperand reports whether an instruction accesses an address that stands in it
+// and is no pointer with an offset: "mov dword ptr [0x0], 0x1".
+func absoluteOperand(in *Instruction) bool { return in != nil && strings.Contains(in.Text, "[0x") }
 
 const (
 	exceptionAccessViolation = 0xc0000005
@@ -125,6 +130,7 @@ func accesses(regs *dump.Registers, in x86asm.Inst, pc uint64) []MemoryAccess {
 		switch m := arg.(type) {
 		case x86asm.Mem:
 			a := MemoryAccess{Size: in.MemBytes, Write: i == 0 && writesFirst(in.Op), Align: alignment(in)}
+			a.Read = a.Write && modifies(in.Op)
 			a.place(regs, m, pc+uint64(in.Len))
 			out = append(out, a)
 		}
@@ -194,6 +200,18 @@ func (in *Instruction) resolve(teb uint64, arch dump.Arch) {
 			a.Address, a.Known = arch.Narrow(teb+a.offset), true
 		}
 	}
+}
+
+// modifies reports whether an operation reads its first operand in memory before it
+// writes it.
+func modifies(op x86asm.Op) bool {
+	switch op {
+	case x86asm.ADC, x86asm.ADD, x86asm.AND, x86asm.BTC, x86asm.BTR, x86asm.BTS, x86asm.CMPXCHG, x86asm.CMPXCHG16B, x86asm.CMPXCHG8B,
+		x86asm.DEC, x86asm.INC, x86asm.NEG, x86asm.NOT, x86asm.OR, x86asm.RCL, x86asm.RCR, x86asm.ROL, x86asm.ROR, x86asm.SAR, x86asm.SBB,
+		x86asm.SHL, x86asm.SHLD, x86asm.SHR, x86asm.SHRD, x86asm.SUB, x86asm.XADD, x86asm.XCHG, x86asm.XOR:
+		return true
+	}
+	return false
 }
 
 // effective computes base + index*scale + displacement, where every register it

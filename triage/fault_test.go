@@ -3,6 +3,7 @@ package triage
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"dumptriage/dump"
@@ -75,25 +76,31 @@ func TestNullPointer(t *testing.T) {
 		name   string
 		arch   dump.Arch
 		change func(*Crash)
-		offset uint64 // 0 not adjusted
+		offset int // -1 not adjusted
 	}{
 		{"a field", dump.AMD64, func(c *Crash) { c.Parameters[1] = 0x18 }, 0x18},
 		{"the last byte that is never mapped", dump.AMD64, func(c *Crash) { c.Parameters[1] = 0xffff }, 0xffff},
-		{"the first that may be mapped", dump.AMD64, func(c *Crash) { c.Parameters[1] = 0x10000 }, 0},
-		{"null itself needs no words", dump.AMD64, func(c *Crash) { c.Parameters[1] = 0 }, 0},
+		{"the first that may be mapped", dump.AMD64, func(c *Crash) { c.Parameters[1] = 0x10000 }, -1},
+		{"null itself", dump.AMD64, func(c *Crash) { c.Parameters[1] = 0 }, 0},
 		{"x86", dump.X86, func(c *Crash) { c.Parameters[1] = 0x45 }, 0x45},
 		{"arm64", dump.ARM64, func(c *Crash) { c.Parameters[1] = 0x45 }, 0x45},
-		{"another exception", dump.AMD64, func(c *Crash) { c.Code, c.Parameters[1] = 0xc0000409, 0x18 }, 0},
-		{"no parameters", dump.AMD64, func(c *Crash) { c.Parameters = nil }, 0},
-		{"one parameter", dump.AMD64, func(c *Crash) { c.Parameters = []uint64{0x18} }, 0},
-		{"x86 at the top of memory", dump.X86, func(c *Crash) { c.Parameters[1] = 0xffffffff }, 0},
+		{"another exception", dump.AMD64, func(c *Crash) { c.Code, c.Parameters[1] = 0xc0000409, 0x18 }, -1},
+		{"no parameters", dump.AMD64, func(c *Crash) { c.Parameters = nil }, -1},
+		{"one parameter", dump.AMD64, func(c *Crash) { c.Parameters = []uint64{0x18} }, -1},
+		{"x86 at the top of memory", dump.X86, func(c *Crash) { c.Parameters[1] = 0xffffffff }, -1},
 	} {
 		c := faulting(x.arch, 0, nil)
 		x.change(c)
 		explainFault(spaceOf(x.arch, nil), c, 0)
-		if (c.Adjusted != nil) != (x.offset != 0) || c.Adjusted != nil && (c.Adjusted.Kind != "null-pointer" || c.Adjusted.Offset != x.offset) {
+		if (c.Adjusted != nil) != (x.offset >= 0) || c.Adjusted != nil && (c.Adjusted.Kind != "null-pointer" || c.Adjusted.Offset != uint64(x.offset)) {
 			t.Errorf("%s: %+v, want offset %#x", x.name, c.Adjusted, x.offset)
 		}
+	}
+	// An address that stands in the instruction is no pointer: mov dword [0], eax.
+	constant := faulting(dump.AMD64, 0, nil)
+	explainFault(spaceOf(dump.AMD64, []byte{0x89, 0x04, 0x25, 0, 0, 0, 0}), constant, 0)
+	if constant.Adjusted != nil || constant.Instruction == nil {
+		t.Errorf("%+v, %+v", constant.Adjusted, constant.Instruction)
 	}
 	c := faulting(dump.AMD64, 0x18, nil)
 	c.Context = dump.Registers{Arch: dump.AMD64} // nothing is known, not even where it was
@@ -197,7 +204,8 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %+v", name, in)
 			continue
 		}
-		if want := (MemoryAccess{Address: x.address, Size: x.size, Write: x.write, Known: true}); in.Accesses[0] != want {
+		both := slices.Contains([]string{"inc word [rcx]", "not dword [rcx]", "lock xadd [rcx],eax"}, name)
+		if want := (MemoryAccess{Address: x.address, Size: x.size, Write: x.write, Read: both, Known: true}); in.Accesses[0] != want {
 			t.Errorf("%s: %+v, want %+v", name, in.Accesses[0], want)
 		}
 	}
@@ -303,6 +311,41 @@ func TestFaultInTEB(t *testing.T) {
 		}
 		if a := in.Accesses[0]; a.Known != (x.want != 0) || a.Address != x.want {
 			t.Errorf("%s: %+v, want %#x", x.name, a, x.want)
+		}
+	}
+}
+
+// Where a call, jump or return leads is what its register or operand holds.
+func TestFollow(t *testing.T) {
+	slot := binary.LittleEndian.AppendUint64(nil, 0x1122334455667788)
+	for _, x := range []struct {
+		asm  string
+		arch dump.Arch
+		code []byte
+		want uint64 // 0 not known
+	}{
+		{"call rax", dump.AMD64, []byte{0xff, 0xd0}, 0xdddd},
+		{"jmp rax", dump.AMD64, []byte{0xff, 0xe0}, 0xdddd},
+		{"call [rcx+8]", dump.AMD64, []byte{0xff, 0x51, 0x08}, 0x1122334455667788},
+		{"call [rdx]", dump.AMD64, []byte{0xff, 0x12}, 0}, // rdx is not known
+		{"call [rax]", dump.AMD64, []byte{0xff, 0x10}, 0}, // nothing is there
+		{"ret", dump.AMD64, []byte{0xc3}, 0x1122334455667788},
+		{"call [ecx+8]", dump.X86, []byte{0xff, 0x51, 0x08}, 0x55667788},
+		{"call next", dump.AMD64, []byte{0xe8, 0, 0, 0, 0}, 0}, // it stands there
+		{"mov rax, [rcx+8]", dump.AMD64, []byte{0x48, 0x8b, 0x41, 0x08}, 0},
+		{"blr x0", dump.ARM64, []byte{0x00, 0x00, 0x3f, 0xd6}, 0xdddd},
+		{"ret", dump.ARM64, []byte{0xc0, 0x03, 0x5f, 0xd6}, 0x7777},
+	} {
+		c := faulting(x.arch, 0x10, map[dump.Reg]uint64{dump.RAX: 0xdddd, dump.RCX: 0x5ff8})
+		c.Context.SetPC(0x401000)
+		c.Context.SetSP(0x6000)
+		if x.arch == dump.ARM64 {
+			c.Context.Set(30, 0x7777)
+		}
+		sp := newSpace(&fake{system: dump.System{Arch: x.arch}, memory: pages{0x401000: x.code, 0x6000: slot}}, symbols.NewStore(nil))
+		explainFault(sp, c, 0)
+		if in := c.Instruction; in == nil || in.HasTarget != (x.want != 0) || in.HasTarget && in.Target != x.want {
+			t.Errorf("%s: %+v, want %#x", x.asm, in, x.want)
 		}
 	}
 }

@@ -152,6 +152,7 @@ func (a *arm64Access) register() {
 	case 0: // atomics read and write; ldapr alone reads
 		size := 1 << a.bits(31, 30)
 		a.at(0, true, size, a.bits(15, 12) != 0b1100, size)
+		a.modifies()
 	case 2:
 		a.indexed()
 	default:
@@ -226,6 +227,15 @@ func (a *arm64Access) ordered() {
 		}
 	}
 	a.at(0, true, size, write, size)
+	if a.bits(21, 21) == 1 && (a.bits(23, 23) == 1 || a.bits(31, 31) == 0) {
+		a.modifies()
+	}
+}
+
+// modifies notes that what the last access writes it reads first.
+func (a *arm64Access) modifies() {
+	last := &a.list[len(a.list)-1]
+	last.Read = last.Write
 }
 
 // structures are loads and stores of up to four vectors, or of a lane of each.

@@ -19,7 +19,7 @@ func TestARM64Access(t *testing.T) {
 	for _, x := range []struct {
 		asm  string
 		word uint32
-		want string // write or read, address, size, alignment
+		want string // write, read or both, address, size, alignment
 	}{
 		{"ldr w0, [x8,#16]", 0xb9401100, "r 10000010 4 0"},
 		{"ldr x0, [x8]", 0xf9400100, "r 10000000 8 0"},
@@ -35,17 +35,17 @@ func TestARM64Access(t *testing.T) {
 		{"ldr x5, 0x140001008", 0x58000045, "r 140001008 8 0"},
 		{"ldxr w6, [x8]", 0x885f7d06, "r 10000000 4 4"},
 		{"stlr x6, [x8]", 0xc89ffd06, "w 10000000 8 8"},
-		{"cas w1, w2, [x8]", 0x88a17d02, "w 10000000 4 4"},
-		{".inst 0x48227d04", 0x48227d04, "w 10000000 16 16"}, // casp x2, x3, x4, x5, [x8]
+		{"cas w1, w2, [x8]", 0x88a17d02, "rw 10000000 4 4"},
+		{".inst 0x48227d04", 0x48227d04, "rw 10000000 16 16"}, // casp x2, x3, x4, x5, [x8]
 		{"ldxp x2, x3, [x8]", 0xc87f0d02, "r 10000000 16 16"},
-		{"ldadd w1, w2, [x8]", 0xb8210102, "w 10000000 4 4"},
-		{"casal w0, w1, [sp]", 0x88e0ffe1, "w 20000000 4 4"},
-		{"caslb w0, w1, [x8]", 0x08a0fd01, "w 10000000 1 1"},
-		{"ldaddal x0, xzr, [x8]", 0xf8e0011f, "w 10000000 8 8"},
-		{"swpah w1, w2, [x8]", 0x78a18102, "w 10000000 2 2"},
+		{"ldadd w1, w2, [x8]", 0xb8210102, "rw 10000000 4 4"},
+		{"casal w0, w1, [sp]", 0x88e0ffe1, "rw 20000000 4 4"},
+		{"caslb w0, w1, [x8]", 0x08a0fd01, "rw 10000000 1 1"},
+		{"ldaddal x0, xzr, [x8]", 0xf8e0011f, "rw 10000000 8 8"},
+		{"swpah w1, w2, [x8]", 0x78a18102, "rw 10000000 2 2"},
 		{"ldaprb w1, [x8]", 0x38bfc101, "r 10000000 1 1"},
-		{"ldumin w1, w2, [x8]", 0xb8217102, "w 10000000 4 4"},
-		{"ldclrl x1, x2, [x8]", 0xf8611102, "w 10000000 8 8"},
+		{"ldumin w1, w2, [x8]", 0xb8217102, "rw 10000000 4 4"},
+		{"ldclrl x1, x2, [x8]", 0xf8611102, "rw 10000000 8 8"},
 		{"ldapr x1, [x8]", 0xf8bfc101, "r 10000000 8 8"},
 		{".inst 0xd9404101", 0xd9404101, "r 10000004 8 0"}, // ldapur x1, [x8,#4]
 		{"ld1 {v0.16b, v1.16b}, [x8]", 0x4c40a100, "r 10000000 32 0"},
@@ -82,6 +82,9 @@ func TestARM64Access(t *testing.T) {
 			}
 			if a.Write {
 				kind = "w"
+			}
+			if a.Read {
+				kind = "rw"
 			}
 			got = append(got, fmt.Sprintf("%s %s %d %d", kind, place, a.Size, a.Align))
 		}

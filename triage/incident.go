@@ -126,6 +126,10 @@ type Instruction struct {
 	Text     string // Intel syntax, numbers as decoded
 	Bytes    []byte
 	Accesses []MemoryAccess
+	// Target is where a call, jump or return through a register or memory leads, as
+	// far as that is known.
+	Target    uint64
+	HasTarget bool
 }
 
 // MemoryAccess is one memory operand of an instruction, with its address
@@ -134,6 +138,7 @@ type MemoryAccess struct {
 	Address uint64
 	Size    int
 	Write   bool
+	Read    bool // a write that reads what was there first
 	Align   int  // bytes that Address has to be a multiple of, 0 when any will do
 	Known   bool // false when a register it needs is unknown
 
