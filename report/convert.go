@@ -201,6 +201,7 @@ func crashJSON(inc *triage.Incident, h hexer) *CrashJSON {
 	j.Type, j.Code = CrashType(&c.Exception), hex32(c.Code)
 	j.Address = h.addr(CrashAddress(&c.Exception, inc.System.Arch))
 	j.Assertion = c.Assertion
+	j.Parameters, j.NonContinuable, j.Record = parametersJSON(c.Parameters, h), c.Flags&1 != 0, h.known(c.Record)
 	if a := c.Adjusted; a != nil {
 		j.AdjustedAddress = &AdjustedJSON{Kind: a.Kind}
 		if a.Kind == "null-pointer" {

@@ -143,6 +143,9 @@ func crashDetail(inc *triage.Incident, v *crash.Verdict) string {
 		if t.Message != "" {
 			thrown = strings.TrimSpace(thrown + fmt.Sprintf(" %q", t.Message))
 		}
+		if t.Again {
+			thrown += ", raised again"
+		}
 		if t.HasHR && thrown == "" {
 			thrown = hresultWords(t)
 		}
@@ -161,7 +164,13 @@ func crashDetail(inc *triage.Incident, v *crash.Verdict) string {
 	if c.Assertion != "" {
 		assertion = fmt.Sprintf("%q", c.Assertion)
 	}
-	return joinWith(", ", thrown, sub, v.Detail, assertion)
+	heap := ""
+	if f := v.Heap; f != nil {
+		if heap = heapWords[f.Name]; heap == "" {
+			heap = joinWith(" ", fmt.Sprintf("failure %d", f.Type), f.Name)
+		}
+	}
+	return joinWith(", ", thrown, sub, heap, v.Detail, assertion)
 }
 
 // hresultWords say what a .NET exception's HRESULT tells of its type.
@@ -202,6 +211,32 @@ var inconsistencyWords = map[crash.Inconsistency]string{
 	crash.AccessWasAllowed:     "the memory's protection allows the access",
 	crash.AccessNotInstruction: "the instruction does not touch the address",
 	crash.StackPointerAway:     "the stack pointer is on no stack",
+}
+
+// heapWords say what a heap found.
+var heapWords = map[string]string{
+	"internal":                      "an error of the heap itself",
+	"generic":                       "damage of no certain kind",
+	"entry_corruption":              "the header of a block is overwritten",
+	"multiple_entries_corruption":   "the headers of several blocks are overwritten",
+	"virtual_block_corruption":      "the header of a large block is overwritten",
+	"buffer_overrun":                "a block was written to behind its end",
+	"buffer_underrun":               "a block was written to in front of its begin",
+	"block_not_busy":                "a block that is free was freed again, resized or asked for its size",
+	"invalid_argument":              "an address was freed, resized or asked for its size that is no block",
+	"invalid_allocation_type":       "a block was freed as one of another kind",
+	"usage_after_free":              "a block was written to that is free",
+	"cross_heap_operation":          "a block was freed or resized in another heap than its own",
+	"freelists_corruption":          "the list of free blocks is damaged",
+	"listentry_corruption":          "a list of blocks is damaged",
+	"lfh_bitmap_mismatch":           "the map of small blocks does not fit the blocks",
+	"segment_lfh_bitmap_corruption": "the map of small blocks is damaged",
+	"segment_lfh_double_free":       "a small block was freed twice",
+	"vs_subsegment_corruption":      "the header of a run of blocks is damaged",
+	"null_heap":                     "the heap's handle is null",
+	"allocation_limit":              "the limit of an allocation was reached",
+	"commit_limit":                  "the limit of memory was reached",
+	"invalid_va_mgr_query":          "an address was asked for that no heap has",
 }
 
 // nextWords say what to do; %s stands for the dump and %m for modules. Brief

@@ -108,8 +108,11 @@ type CrashJSON struct {
 
 	PointerUpdate *PointerUpdateJSON `json:"instruction_pointer_update,omitempty" jsonschema_description:"of a call, jump or return through a register or memory"`
 
-	CrashingThread *int   `json:"crashing_thread,omitempty" jsonschema_description:"index in threads"`
-	Assertion      string `json:"assertion,omitempty"`
+	CrashingThread *int     `json:"crashing_thread,omitempty" jsonschema_description:"index in threads"`
+	Assertion      string   `json:"assertion,omitempty"`
+	Parameters     []string `json:"parameters,omitempty" jsonschema_description:"of the exception"`
+	NonContinuable bool     `json:"non_continuable,omitempty"`
+	Record         string   `json:"record,omitempty" jsonschema_description:"address of the exception record that this one points to"`
 
 	PossibleBitFlips     []BitFlipJSON `json:"possible_bit_flips,omitempty" jsonschema_description:"most likely first"`
 	CrashInconsistencies []string      `json:"crash_inconsistencies,omitempty" jsonschema_description:"ways in which the crash cannot have happened as told"`

@@ -15,21 +15,23 @@ type AnalysisJSON struct {
 
 // CrashAnalysisJSON is what a crash was.
 type CrashAnalysisJSON struct {
-	Class          string          `json:"class" jsonschema_description:"such as null_pointer, stack_overflow, heap_corruption; docs/triage.md lists them"`
-	Access         string          `json:"access,omitempty" jsonschema_description:"what was tried: read, write or execute"`
-	Address        string          `json:"address,omitempty" jsonschema_description:"where it was tried, computed where the exception does not say"`
-	Target         *TargetJSON     `json:"target,omitempty" jsonschema_description:"what lies there"`
-	Pattern        string          `json:"pattern,omitempty" jsonschema_description:"32 bits of the pattern of bad memory that the address comes from"`
-	PatternMeaning string          `json:"pattern_meaning,omitempty"`
-	SubCode        string          `json:"subcode,omitempty" jsonschema_description:"of a fast fail"`
-	Status         string          `json:"status,omitempty" jsonschema_description:"of an in-page error"`
-	Detail         string          `json:"detail,omitempty" jsonschema_description:"module or procedure that the exception names"`
-	Constant       bool            `json:"constant_address,omitempty" jsonschema_description:"the address stands in the instruction: such crashes are deliberate"`
-	Rule           string          `json:"rule,omitempty" jsonschema_description:"file:line of the rule about frames that gave the class"`
-	Exception      *ThrownJSON     `json:"exception,omitempty" jsonschema_description:"object of a C++ or .NET exception"`
-	Recursion      *RecursionJSON  `json:"recursion,omitempty"`
-	Registers      []RegisterJSON  `json:"registers,omitempty" jsonschema_description:"that point somewhere"`
-	Blame          *CrashBlameJSON `json:"blame,omitempty"`
+	Class          string           `json:"class" jsonschema_description:"such as null_pointer, stack_overflow, heap_corruption; docs/triage.md lists them"`
+	Access         string           `json:"access,omitempty" jsonschema_description:"what was tried: read, write or execute"`
+	Address        string           `json:"address,omitempty" jsonschema_description:"where it was tried, computed where the exception does not say"`
+	Target         *TargetJSON      `json:"target,omitempty" jsonschema_description:"what lies there"`
+	Pattern        string           `json:"pattern,omitempty" jsonschema_description:"32 bits of the pattern of bad memory that the address comes from"`
+	PatternMeaning string           `json:"pattern_meaning,omitempty"`
+	SubCode        string           `json:"subcode,omitempty" jsonschema_description:"of a fast fail"`
+	Status         string           `json:"status,omitempty" jsonschema_description:"of an in-page error"`
+	Detail         string           `json:"detail,omitempty" jsonschema_description:"module or procedure that the exception names"`
+	Constant       bool             `json:"constant_address,omitempty" jsonschema_description:"the address stands in the instruction: such crashes are deliberate"`
+	Rule           string           `json:"rule,omitempty" jsonschema_description:"file:line of the rule about frames that gave the class"`
+	Exception      *ThrownJSON      `json:"exception,omitempty" jsonschema_description:"object of a C++ or .NET exception"`
+	Heap           *HeapFailureJSON `json:"heap_failure,omitempty" jsonschema_description:"what the heap found when it ended the program"`
+	Earlier        []EarlierJSON    `json:"earlier_exceptions,omitempty" jsonschema_description:"that the thread was raising or handling, innermost first"`
+	Recursion      *RecursionJSON   `json:"recursion,omitempty"`
+	Registers      []RegisterJSON   `json:"registers,omitempty" jsonschema_description:"that point somewhere"`
+	Blame          *CrashBlameJSON  `json:"blame,omitempty"`
 }
 
 // TargetJSON is what an address points to.
@@ -55,7 +57,17 @@ type ThrownJSON struct {
 
 	TypesByHResult []string `json:"types_by_hresult,omitempty" jsonschema_description:"types of .NET exceptions that have this hresult by default, where the object was not read"`
 
-	Address string `json:"address,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Rethrown bool   `json:"rethrown,omitempty" jsonschema_description:"raised again without an object: this is the one whose record is on the stack"`
+}
+
+// HeapFailureJSON is what a heap found to be damaged.
+type HeapFailureJSON struct {
+	Type    uint32 `json:"type"`
+	Name    string `json:"name,omitempty" jsonschema_description:"of the type, as in ntdll's _HEAP_FAILURE_TYPE"`
+	Meaning string `json:"meaning,omitempty"`
+	Heap    string `json:"heap"`
+	Block   string `json:"block,omitempty"`
 }
 
 // RecursionJSON is a run of frames that repeats.

@@ -169,6 +169,7 @@ var policies = map[string]redact.Policy{
 	"crash.Pattern.Meaning":              redact.Keep,
 	"crash.Thrown.Types":                 redact.Keep,
 	"crash.Thrown.ByHResult":             redact.Keep,
+	"crash.HeapFailure.Name":             redact.Keep,
 	"hang.Wait.Roles":                    redact.Keep,
 	"signature.Signature.Class":          redact.Keep,
 	"signature.Signature.Text":           redact.Keep,

@@ -254,6 +254,7 @@ func (t *text) crash(inc *triage.Incident) {
 	if c.Assertion != "" {
 		t.line("", "         assertion: %s", clean(c.Assertion))
 	}
+	t.parameters(c)
 	t.line("", "         thread %s", t.threadID(c.ThreadID))
 }
 

@@ -204,6 +204,13 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 	if c.HasAddress && c.Target != nil && c.Class != crash.NullPointer && !unknownAddress(c) {
 		t.fact(opt, "", "Target", joinWith(": ", t.addr(c.Address), t.targetWords(c.Target)))
 	}
+	if f := c.Heap; f != nil {
+		block := ""
+		if f.Address != 0 {
+			block = "block " + t.addr(f.Address)
+		}
+		t.fact(opt, "", "Heap", joinWith(", ", t.addr(f.Heap), block, f.Name))
+	}
 	if r := c.Recursion; r != nil {
 		frames := crashedFrames(inc)
 		var names []string
@@ -214,6 +221,12 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 	}
 	if l := c.Largest; l != nil && l.Index < len(crashedFrames(inc)) {
 		t.fact(opt, "", "Largest", fmt.Sprintf("%s takes %d bytes of stack", blameText(&crashedFrames(inc)[l.Index]), l.Bytes))
+	}
+	for i := range c.Earlier {
+		t.fact(opt, "", "Earlier", t.earlierWords(inc, &c.Earlier[i]))
+		if opt.Brief {
+			break
+		}
 	}
 	for _, i := range c.Inconsistencies {
 		t.fact(opt, sgrYellow, "Strange", inconsistencyWords[i])

@@ -133,7 +133,7 @@ func briefAnalysis(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 		a.Hang = &HangAnalysisJSON{Class: h.Class, Confidence: h.Confidence}
 	}
 	if c := a.Crash; c != nil {
-		c.Registers, c.Recursion = nil, nil
+		c.Registers, c.Recursion, c.Earlier = nil, nil, briefEarlier(c.Earlier)
 		if c.Exception != nil {
 			c.Exception.Types, c.Exception.Message = nil, cut(c.Exception.Message, briefWidth)
 		}
@@ -165,15 +165,10 @@ func crashAnalysisJSON(inc *triage.Incident, c *crash.Verdict, h hexer) *CrashAn
 	if c.HasStatus {
 		j.Status = statusName(c.Status)
 	}
-	if t := c.Thrown; t != nil {
-		j.Exception = &ThrownJSON{Message: t.Message, Address: h.known(t.Address)}
-		if len(t.Types) > 0 {
-			j.Exception.Type, j.Exception.Types = t.Types[0], t.Types
-		}
-		if t.HasHR {
-			j.Exception.HResult, j.Exception.TypesByHResult = hex32(t.HResult), t.ByHResult
-		}
+	if f := c.Heap; f != nil {
+		j.Heap = &HeapFailureJSON{Type: f.Type, Name: f.Name, Meaning: heapWords[f.Name], Heap: h.addr(f.Heap), Block: h.known(f.Address)}
 	}
+	j.Exception, j.Earlier = thrownJSON(c.Thrown, h), earlierJSON(c.Earlier, h)
 	j.Recursion = recursionJSON(inc, c)
 	for i := range c.Registers {
 		r := &c.Registers[i]

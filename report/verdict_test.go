@@ -42,6 +42,25 @@ func TestEveryClassHasWords(t *testing.T) {
 	}
 }
 
+// Every failure of a heap that has a name has words, but for the one that is not known.
+func TestHeapWords(t *testing.T) {
+	src, err := os.ReadFile(filepath.Join("..", "triage", "crash", "heap.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(src), "heapFailures = []string{")
+	list, _, _ = strings.Cut(list, "}")
+	names := regexp.MustCompile(`"(\w+)"`).FindAllStringSubmatch(list, -1)
+	if len(names) != 23 {
+		t.Errorf("%d names", len(names))
+	}
+	for _, m := range names {
+		if (heapWords[m[1]] == "") != (m[1] == "unknown") {
+			t.Errorf("%s: %q", m[1], heapWords[m[1]])
+		}
+	}
+}
+
 func TestCrashReason(t *testing.T) {
 	gone := &triage.UnloadedHit{Module: &dump.Module{Path: `C:\demo\plugin.dll`}, Offset: 0x1230}
 	exception := dump.Exception{Code: 0xe0001234}

@@ -103,6 +103,9 @@ var wants = map[string]want{
 	"terminate":             {class: crash.Terminate, blame: "call_through", confidence: "high"},
 	"pure_call":             {class: crash.PureCall, blame: "call_through", confidence: "high"},
 	"thrown":                {class: crash.CxxException, blame: "call_through", confidence: "high"},
+	"double_free":           {class: crash.HeapCorruption, blame: "call_through", confidence: "low"},
+	"rethrown":              {class: crash.CxxException, blame: "call_through", confidence: "high"},
+	"unhandled":             {class: crash.Terminate, blame: "call_through", confidence: "high"},
 	"clr":                   {class: crash.CLRException, blame: "call_through", confidence: "high"},
 	"raised":                {class: crash.RaisedException, blame: "call_through", confidence: "high"},
 	"no_memory":             {class: crash.OutOfMemory, blame: "call_through", confidence: "medium"},
@@ -254,5 +257,37 @@ func TestWithoutImages(t *testing.T) {
 		if c.Name == "null_read" && (len(v.Next) == 0 || v.Next[0].Kind != crash.NextImages || v.Next[0].Modules[0].Name() != "crashes.exe") {
 			t.Errorf("next: %+v", v.Next)
 		}
+	}
+}
+
+// The object of an exception that "throw;" raised again, and of one that found no
+// handler, is that of the record which the first throw left on the stack.
+func TestThrownBefore(t *testing.T) {
+	const message = "line 7: unexpected token"
+	_, v := verdictOf(t, "rethrown")
+	if o := v.Thrown; o == nil || !o.Again || len(o.Types) != 3 || o.Types[0] != "app::ParseError" || o.Message != message {
+		t.Errorf("raised again: %+v", v.Thrown)
+	}
+	_, v = verdictOf(t, "unhandled")
+	if len(v.Earlier) != 1 || v.Thrown != nil {
+		t.Fatalf("%+v", v.Earlier)
+	}
+	if e := v.Earlier[0]; e.Live || e.Nested || e.Thrown == nil || e.Thrown.Again || e.Thrown.Types[0] != "app::ParseError" || e.Thrown.Message != message || e.By != nil {
+		t.Errorf("without a handler: %+v", e)
+	}
+	// The record of the exception itself is none that came before.
+	if _, v = verdictOf(t, "thrown"); len(v.Earlier) != 0 || v.Thrown.Again {
+		t.Errorf("%+v", v.Earlier)
+	}
+}
+
+// What the heap found is in what the exception's parameter points to.
+func TestHeapFailure(t *testing.T) {
+	_, v := verdictOf(t, "double_free")
+	if f := v.Heap; f == nil || *f != (crash.HeapFailure{Type: 8, Name: "block_not_busy", Heap: 0x1d2f6a40000, Address: 0x1d2f6a40040}) {
+		t.Errorf("%+v", v.Heap)
+	}
+	if _, v = verdictOf(t, "heap_failure"); v.Heap != nil { // that memory is not in the dump
+		t.Errorf("%+v", v.Heap)
 	}
 }

@@ -69,6 +69,7 @@ const (
 	codeFailFast        = 0xc0000409
 	codeGuardPage       = 0x80000001
 	codeMisaligned      = 0x80000002
+	codeHeapCorruption  = 0xc0000374
 	codeDivideByZero    = 0xc0000094
 	codePrivileged      = 0xc0000096
 	codeBreakpoint      = 0x80000003
@@ -116,7 +117,7 @@ var classOfCode = map[uint32]Class{
 	0xc0000142:          LoaderFailure, // STATUS_DLL_INIT_FAILED
 	0xc00002b4:          FloatingPoint, // STATUS_FLOAT_MULTIPLE_FAULTS
 	0xc00002b5:          FloatingPoint, // STATUS_FLOAT_MULTIPLE_TRAPS
-	0xc0000374:          HeapCorruption,
+	codeHeapCorruption:  HeapCorruption,
 	codeFailFast:        FailFast,
 	0xc0000417:          InvalidParameter, // STATUS_INVALID_CRUNTIME_PARAMETER
 	0xc0000420:          Assertion,        // STATUS_ASSERTION_FAILURE

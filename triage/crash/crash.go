@@ -42,9 +42,11 @@ type Verdict struct {
 	HasStatus  bool
 	Detail     string // what the exception itself names: a module, a procedure
 
-	Thrown    *Thrown    // the object of a language's exception, nil unknown
-	Recursion *Recursion // of a stack overflow, nil when no frames repeat
-	Largest   *Largest   // of a stack overflow without recursion
+	Thrown    *Thrown      // the object of a language's exception, nil unknown
+	Heap      *HeapFailure // what the heap found, nil unknown
+	Earlier   []Earlier    // what the thread was raising or handling, innermost first
+	Recursion *Recursion   // of a stack overflow, nil when no frames repeat
+	Largest   *Largest     // of a stack overflow without recursion
 
 	Registers       []Register // what the registers of the fault point to
 	BitFlips        []BitFlip  // most likely first
@@ -95,6 +97,7 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	j.classify()
 	j.recursion()
 	j.thrown()
+	j.earlier()
 	j.registers()
 	j.inconsistencies()
 	j.bitFlips()
@@ -146,6 +149,8 @@ func (j *judge) classify() {
 		if c.Assertion != "" {
 			v.Class = InvalidParameter
 		}
+	case codeHeapCorruption:
+		j.heapFailure()
 	case codeDelayModule, codeDelayProcedure:
 		v.Detail = j.delayLoaded()
 	}

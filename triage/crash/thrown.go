@@ -2,6 +2,7 @@ package crash
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"dumptriage/internal/cursor"
@@ -20,6 +21,7 @@ type Thrown struct {
 	// read: it is of one of them, of one derived from them, or its code set HResult.
 	ByHResult []string
 	Address   uint64 // of the object, 0 unknown
+	Again     bool   // raised again by "throw;": the object is that of a record on the stack
 }
 
 // Managed is a .NET exception as the runtime's own memory has it.
@@ -64,12 +66,13 @@ func (j *judge) thrown() {
 		}
 		j.managedObject()
 	}
-	if t := j.v.Thrown; t != nil && j.v.Class == CxxException {
-		for _, name := range t.Types {
-			if name == "std::bad_alloc" {
-				j.v.Class = OutOfMemory
-			}
-		}
+	j.badAlloc()
+}
+
+// badAlloc tells a C++ exception that says that memory could not be had.
+func (j *judge) badAlloc() {
+	if t := j.v.Thrown; t != nil && j.v.Class == CxxException && slices.Contains(t.Types, "std::bad_alloc") {
+		j.v.Class = OutOfMemory
 	}
 }
 
