@@ -46,7 +46,10 @@ func threadHead(t *triage.Thread, h hexer) ThreadJSON {
 		j.SuspendCount = &t.SuspendCount
 	}
 	if t.HasLastError {
-		j.LastErrorValue = hex32(t.LastError)
+		j.LastErrorCode = hex32(t.LastError)
+		if j.LastErrorValue = codes.Win32Error(t.LastError); j.LastErrorValue == "" {
+			j.LastErrorValue = j.LastErrorCode
+		}
 	}
 	if t.StackBase != 0 {
 		j.Stack = &StackJSON{h.addr(t.StackBase), h.addr(t.StackLimit)}

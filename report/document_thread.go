@@ -14,7 +14,8 @@ type ThreadJSON struct {
 	Seam           *SeamJSON         `json:"seam,omitempty"`
 	Stop           *StopJSON         `json:"stop,omitempty"`
 	KernelStop     *StopJSON         `json:"kernel_stop,omitempty"`
-	LastErrorValue string            `json:"last_error_value,omitempty"`
+	LastErrorValue string            `json:"last_error_value,omitempty" jsonschema_description:"name of the last error, else its code"`
+	LastErrorCode  string            `json:"last_error_code,omitempty"`
 	TEB            string            `json:"teb,omitempty"`
 	SuspendCount   *uint32           `json:"suspend_count,omitempty"`
 	Stack          *StackJSON        `json:"stack,omitempty"`

@@ -230,7 +230,8 @@ func TestJSONThreadFacts(t *testing.T) {
 	checkAll(t, doc, map[string]any{
 		"system_info.cpu_arch":               "arm64",
 		"system_info.os_ver":                 nil,
-		"threads.0.last_error_value":         "0x00000000", // known to be zero
+		"threads.0.last_error_value":         "ERROR_SUCCESS",
+		"threads.0.last_error_code":          "0x00000000", // known to be zero
 		"threads.0.start_address":            "0x00007ff800003000",
 		"threads.0.stack.base":               "0x0000000000300000",
 		"threads.0.stack.limit":              "0x00000000002f0000",

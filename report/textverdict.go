@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dumptriage/dump"
+	"dumptriage/report/codes"
 	"dumptriage/triage"
 	"dumptriage/triage/crash"
 	"dumptriage/unwind"
@@ -309,9 +310,15 @@ func (t *text) circumstances(inc *triage.Incident, c *crash.Verdict) string {
 		parts = append(parts, plural(len(inc.Handles), "handle"))
 	}
 	if i := inc.Crashing; i >= 0 && i < len(inc.Threads) && inc.Threads[i].HasLastError && inc.Threads[i].LastError != 0 {
-		parts = append(parts, fmt.Sprintf("last error %d (%#x)", inc.Threads[i].LastError, inc.Threads[i].LastError))
+		parts = append(parts, lastErrorWords(inc.Threads[i].LastError))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// lastErrorWords is a last error by number and name.
+func lastErrorWords(code uint32) string {
+	s := fmt.Sprintf("last error %d (%#x)", code, code)
+	return joinWith(" ", s, codes.Win32Error(code))
 }
 
 // targetWords says what an address points to.

@@ -47,6 +47,15 @@ func Exception(code uint32) string {
 	return ntStatusTable.lookup(code)
 }
 
+// Win32Error names an error code of GetLastError as winerror.h does; some functions
+// leave an NTSTATUS there.
+func Win32Error(code uint32) string {
+	if s := win32ErrorTable.lookup(code); s != "" {
+		return s
+	}
+	return NTStatus(code)
+}
+
 // NTStatus names an NTSTATUS value as ntstatus.h does.
 func NTStatus(code uint32) string { return ntStatusTable.lookup(code) }
 

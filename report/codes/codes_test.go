@@ -43,6 +43,15 @@ func TestException(t *testing.T) {
 	}
 }
 
+func TestWin32Error(t *testing.T) {
+	for code, want := range map[uint32]string{0: "ERROR_SUCCESS", 2: "ERROR_FILE_NOT_FOUND", 5: "ERROR_ACCESS_DENIED", 0xb7: "ERROR_ALREADY_EXISTS",
+		1450: "ERROR_NO_SYSTEM_RESOURCES", 1722: "RPC_S_SERVER_UNAVAILABLE", 10054: "WSAECONNRESET", 0xc0000005: "STATUS_ACCESS_VIOLATION", 15: "ERROR_INVALID_DRIVE", 0xe0001234: ""} {
+		if got := Win32Error(code); got != want {
+			t.Errorf("Win32Error(%d) = %q, want %q", code, got, want)
+		}
+	}
+}
+
 func TestFastFail(t *testing.T) {
 	for sub, want := range map[uint32]string{
 		0: "FAST_FAIL_LEGACY_GS_VIOLATION", 2: "FAST_FAIL_STACK_COOKIE_CHECK_FAILURE", 3: "FAST_FAIL_CORRUPT_LIST_ENTRY",

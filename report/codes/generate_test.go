@@ -27,6 +27,7 @@ var update = flag.Bool("update", false, "write tables.go from the tables")
 var tables = []struct{ file, name, doc string }{
 	{"exceptions.tsv", "exceptionTable", "exception codes"},
 	{"ntstatus.tsv", "ntStatusTable", "NTSTATUS values"},
+	{"win32errors.tsv", "win32ErrorTable", "error codes of Win32 functions"},
 	{"fastfail.tsv", "fastFailTable", "fast-fail subcodes"},
 	{"bugchecks.tsv", "bugCheckTable", "bugcheck codes"},
 	{"threadstates.tsv", "threadStateTable", "thread states"},
