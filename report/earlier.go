@@ -107,10 +107,14 @@ func quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-// parameters writes what an exception was raised with, where its code does not say what
-// its parameters are.
+// parameters writes what an exception was raised with, but for those whose parameters are
+// said in words.
 func (t *text) parameters(c *triage.Crash) {
-	if c.Code == codeAccessViolation || c.Code == codeInPageError || len(c.Parameters) == 0 {
+	switch c.Code {
+	case codeAccessViolation, codeInPageError, codeStackBufferOverrun, 0x80000003:
+		return
+	}
+	if len(c.Parameters) == 0 {
 		return
 	}
 	var list string
