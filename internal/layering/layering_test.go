@@ -73,7 +73,7 @@ var external = map[string][]string{
 	"pdata":            {"github.com/saferwall/pe"},
 	"unwind":           {"golang.org/x/arch/x86/x86asm"},
 	"unwind/oracle":    {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
-	"triage":           {"golang.org/x/arch/x86/x86asm"},
+	"triage":           {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
 	"triage/crash":     {"golang.org/x/arch/x86/x86asm"},
 	"triage/hang":      {"golang.org/x/arch/x86/x86asm"},
 	"triage/signature": {"golang.org/x/arch/x86/x86asm", "golang.org/x/arch/arm64/arm64asm"},
