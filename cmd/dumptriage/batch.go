@@ -73,6 +73,9 @@ func runBatch(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkOut(c); err != nil { // before a database is made
+		return err
+	}
 	b := &batchRun{c: c, total: len(jobs), progress: newProgress(c, "triaging dumps")}
 	if path := c.String(dbFlag.Name); path != "" {
 		if b.db, err = store.Open(c.Context, path); err != nil {
@@ -362,13 +365,27 @@ type batchFile struct {
 	file *os.File // nil: standard output
 }
 
+// checkOut refuses what --out and --resume cannot mean.
+func checkOut(c *cli.Context) error {
+	path, resume := c.String(outFlag.Name), c.Bool(resumeFlag.Name)
+	if path == "" && resume {
+		return usagef("--resume goes on with a file: name it with --out")
+	}
+	if _, err := os.Lstat(path); path != "" && !resume && err == nil {
+		return thereAlready(path)
+	}
+	return nil
+}
+
+func thereAlready(path string) error {
+	return usagef("%s is there already: go on with it by --resume, or name another file", path)
+}
+
 // batchOutput opens it. Without --resume a file must not be there; with it visit is
 // told the lines that are.
 func batchOutput(c *cli.Context, visit func(line []byte) error) (*batchFile, *fleet.Done, error) {
 	path, resume := c.String(outFlag.Name), c.Bool(resumeFlag.Name)
 	switch {
-	case path == "" && resume:
-		return nil, nil, usagef("--resume goes on with a file: name it with --out")
 	case path == "":
 		return &batchFile{w: bufio.NewWriterSize(c.App.Writer, 1<<16)}, nil, nil
 	case resume:
@@ -386,7 +403,7 @@ func batchOutput(c *cli.Context, visit func(line []byte) error) (*batchFile, *fl
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if os.IsExist(err) {
-		return nil, nil, usagef("%s is there already: go on with it by --resume, or name another file", path)
+		return nil, nil, thereAlready(path)
 	}
 	if err == nil {
 		err = fleet.Lock(f)

@@ -289,6 +289,15 @@ func setBucket(c *cli.Context, s *store.Store, args []string) error {
 	if err := s.Set(c.Context, id, change); err != nil {
 		return err
 	}
+	if change.FixedVersion != nil && *change.State == store.StateFixed {
+		n, err := s.From(c.Context, id, *change.FixedModule, *change.FixedVersion)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			warn(c, "%d of its dumps are of %s or a later version already; only dumps to come make it regressed", n, c.String(fixedFlag.Name))
+		}
+	}
 	return printBucket(c, s, id)
 }
 

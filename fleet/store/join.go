@@ -206,28 +206,15 @@ func (a *adder) believe(b *Bucket, mine map[string]bool) error {
 	if err != nil || b.FixedVersion == "" {
 		return err
 	}
-	keys, err := textsOf(a.ctx, a.tx, `SELECT d.dump_key FROM dumps d JOIN buckets b ON b.bucket = d.bucket WHERE b.bucket = $1 OR b.merged_into = $1 ORDER BY COALESCE(d.captured, ''), d.dump_key`, b.ID)
+	dumps, err := builds(a.ctx, a.tx, b.ID)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		if !mine[key] {
+	for i := range dumps {
+		if !mine[dumps[i].Key] {
 			continue
 		}
-		in := Incident{Key: key, Bucket: b.ID}
-		if err := a.tx.QueryRowContext(a.ctx, `SELECT process, version FROM dumps WHERE dump_key = $1`, key).Scan(&in.Process, &in.Version); err != nil {
-			return err
-		}
-		err := each(a.ctx, a.tx, `SELECT name, version FROM dump_modules WHERE dump_key = $1 ORDER BY place`, func(r *sql.Rows) error {
-			var m Module
-			err := r.Scan(&m.Name, &m.Version)
-			in.Modules = append(in.Modules, m)
-			return err
-		}, key)
-		if err != nil {
-			return err
-		}
-		if err := a.regression(&in); err != nil {
+		if err := a.regression(&dumps[i]); err != nil {
 			return err
 		}
 	}

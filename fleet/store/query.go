@@ -200,14 +200,10 @@ func (s *Store) counts(ctx context.Context, query string, args ...any) ([]Count,
 	return out, err
 }
 
+// texts is the first column of a query's rows.
 func (s *Store) texts(ctx context.Context, query string, args ...any) ([]string, error) {
-	return textsOf(ctx, s.db, query, args...)
-}
-
-// textsOf is the first column of a query's rows.
-func textsOf(ctx context.Context, q querier, query string, args ...any) ([]string, error) {
 	var out []string
-	err := each(ctx, q, query, func(r *sql.Rows) error {
+	err := each(ctx, s.db, query, func(r *sql.Rows) error {
 		var t sql.NullString
 		err := r.Scan(&t)
 		if t.Valid {

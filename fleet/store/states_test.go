@@ -37,6 +37,14 @@ func TestRegression(t *testing.T) {
 	if b := bucket(t, s, id); b.State != StateRegressed || b.RegressedVersion != "2.21" {
 		t.Errorf("%+v", b)
 	}
+	for _, c := range []struct {
+		module, version string
+		want            int
+	}{{"", "1.0.6", 4}, {"APP.EXE", "1.0.6.1", 3}, {"lib.dll", "2.19", 2}, {"none.dll", "0", 0}, {"", "2", 0}} {
+		if n, err := s.From(t.Context(), id, c.module, c.version); n != c.want || err != nil {
+			t.Errorf("%s %s: %d, %v", c.module, c.version, n, err)
+		}
+	}
 	if err := s.Set(t.Context(), "ffff", Change{State: &fixed}); !errors.Is(err, ErrNoBucket) {
 		t.Errorf("%v", err)
 	}
