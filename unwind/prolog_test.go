@@ -242,6 +242,77 @@ func TestMachineFrame(t *testing.T) {
 	}
 }
 
+// A kernel half ends at a machine frame of ring 3 whose rip and rsp are such as user
+// mode has: 64 KB at the bottom are never mapped, and the upper half is the kernel's.
+func TestMachineFrameUserRange(t *testing.T) {
+	for _, c := range []struct {
+		rip, rsp uint64
+		user     bool
+	}{
+		{0x7ff712345678, 0x7d488fe9b8, true},
+		{0x10000, 0x10000, true},
+		{0x7fffffffffff, 0x7fffffffffff, true},
+		{0xffff, 0x7d488fe9b8, false},
+		{0x800000000000, 0x7d488fe9b8, false},
+		{0x7ff712345678, 0xffff, false},
+		{0x7ff712345678, 0x800000000000, false},
+		{0x7ff712345678, 0xfffff80012345678, false},
+	} {
+		s := newSpace(0x1000)
+		s.function(0x1100, 0x1200, []byte{1, 0, 1, 0, 0, 0x0a}, nil)
+		s.poke(sp0, c.rip, 0x33, 0x246, c.rsp, 0x2b)
+		opt := stackBounds
+		opt.Kernel = true
+		st := s.walker().Walk(at(imageBase+0x1140, sp0), opt)
+		if user := st.Stop.Reason == StopTrapFrame; user != c.user {
+			t.Errorf("rip %#x, rsp %#x: %+v", c.rip, c.rsp, st.Stop)
+		}
+		if c.user {
+			wantReg(t, &st.User, dump.RIP, c.rip)
+			wantReg(t, &st.User, dump.RSP, c.rsp)
+		}
+	}
+}
+
+// A machine frame of nulls ends the stack; one with either of them does not, and
+// its stack must be there.
+func TestMachineFrameEmpty(t *testing.T) {
+	for _, c := range []struct {
+		rip, rsp uint64
+		end      bool
+	}{{0, 0, true}, {0, 0x5000, false}, {imageBase + 0x1300, 0, false}} {
+		s := newSpace(0x1000)
+		s.function(0x1100, 0x1200, []byte{1, 0, 1, 0, 0, 0x0a}, nil)
+		s.poke(sp0, c.rip, 0x33, 0x246, c.rsp, 0x2b)
+		r := at(imageBase+0x1140, sp0)
+		f, stop, ok := stepFrom(t, s, &r)
+		if end := !ok && stop.Reason == StopEndOfStack; end != c.end || ok && f.Method == MethodMachineFrame {
+			t.Errorf("rip %#x, rsp %#x: %+v %+v", c.rip, c.rsp, f, stop)
+		}
+	}
+}
+
+// Only the bytes between its limit and base are the outer stack, and only a step
+// that comes from elsewhere goes onto it.
+func TestLeaves(t *testing.T) {
+	o := Options{OuterLimit: 0x5000, OuterBase: 0x8000}
+	for _, c := range []struct {
+		from, to uint64
+		want     bool
+	}{
+		{0x9000, 0x5000, true}, {0x9000, 0x7fff, true}, {0x1000, 0x6000, true},
+		{0x9000, 0x4fff, false}, {0x9000, 0x8000, false},
+		{0x5000, 0x7fff, false}, {0x7fff, 0x9000, false}, {0x9000, 0x9100, false},
+	} {
+		if got := o.leaves(c.from, c.to); got != c.want {
+			t.Errorf("from %#x to %#x: %v", c.from, c.to, got)
+		}
+	}
+	if (&Options{}).leaves(0x9000, 0x8000) {
+		t.Error("a walk that knows no outer stack goes onto it")
+	}
+}
+
 // A machine frame may lead down the stack, and so in a circle: the walk ends.
 func TestMachineFrameCycle(t *testing.T) {
 	s := newSpace(0x1000)

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"dumptriage/dump"
+	"dumptriage/managed"
 	"dumptriage/symbols"
 	"dumptriage/triage"
 	"dumptriage/triage/rules"
+	"dumptriage/unwind"
 )
 
 const av = 0xc0000005
@@ -186,6 +188,62 @@ func TestStackOverflowIsItsRecursion(t *testing.T) {
 	// One that is no recursion.
 	if got := Of(newScene(1<<32).crash(0xc00000fd, "app!big\napp!main"), Options{}).Text; got != "STACK_OVERFLOW | app!big" {
 		t.Errorf("without a recursion: %s", got)
+	}
+}
+
+// What struck when the stack was used up lies above the recursion, each frame of it;
+// the outermost round stands for all.
+func TestFatesOfAStackOverflow(t *testing.T) {
+	s := Of(newScene(1<<32).crash(0xc00000fd, "ntdll!_chkstk\napp!leaf\n"+strings.Repeat("app!c\napp!b\napp!a\n", 3)+"app!start\napp!main"), Options{})
+	want := []Fate{FateAbove, FateAbove, FateRecursion, FateRecursion, FateRecursion, FateRecursion, FateRecursion, FateRecursion, FateKept, FateKept, FateKept, FateBelow, FateBelow}
+	if len(s.Steps) != len(want) {
+		t.Fatalf("%d steps: %+v", len(s.Steps), s.Steps)
+	}
+	for i, st := range s.Steps {
+		if st.Fate != want[i] {
+			t.Errorf("frame %d (%s): %s, want %s", i, st.Name, st.Fate, want[i])
+		}
+	}
+	if s.Text != "STACK_OVERFLOW | app!a | app!c | app!b" {
+		t.Errorf("text %s", s.Text)
+	}
+	// Nothing but the recursion and what struck.
+	s = Of(newScene(1<<32).crash(0xc00000fd, "app!leaf\n"+strings.TrimSuffix(strings.Repeat("app!b\napp!a\n", 3), "\n")), Options{})
+	if s.Text != "STACK_OVERFLOW | app!a | app!b" {
+		t.Errorf("without an outermost frame: %s", s.Text)
+	}
+}
+
+// Code that no module holds is called what the frame knows of it, the strongest
+// first; that it was made at run time shows in how its caller was found.
+func TestOutsideModules(t *testing.T) {
+	gone := triage.UnloadedHit{Module: &dump.Module{Path: `C:\app\Plug.DLL`}, Offset: 0x1234}
+	for _, c := range []struct {
+		frame  triage.Frame
+		caller unwind.Method
+		want   string
+	}{
+		{triage.Frame{}, unwind.MethodFunctionTable, jitName},
+		{triage.Frame{}, unwind.MethodDynamicTable, jitName},
+		{triage.Frame{}, unwind.MethodCodeHeap, jitName},
+		{triage.Frame{}, unwind.MethodPdata, ""},
+		{triage.Frame{}, unwind.MethodRBP, ""},
+		{triage.Frame{}, unwind.MethodScan, ""},
+		{triage.Frame{Unloaded: []triage.UnloadedHit{gone}}, unwind.MethodFunctionTable, "plug.dll+1234"},
+		{triage.Frame{Unloaded: []triage.UnloadedHit{gone}, Name: symbols.Name{Function: "f"}}, unwind.MethodFunctionTable, "f"},
+	} {
+		frames := []triage.Frame{c.frame, {Frame: unwind.Frame{Method: c.caller}}}
+		if got := (&namer{}).frame(frames, 0); got.name != c.want {
+			t.Errorf("%+v, called from what %v found: %q, want %q", c.frame.Name, c.caller, got.name, c.want)
+		}
+		if got := (&namer{}).frame(frames[:1], 0); c.want == jitName && got.name != "" {
+			t.Errorf("%q without a caller", got.name)
+		}
+	}
+	// A .NET method goes by its own name; one that nothing tells is code like other.
+	frames := []triage.Frame{{Managed: &managed.Method{Module: "Shop.dll", Type: "Cart", Name: "Pay"}}, {Managed: &managed.Method{}}, {Frame: unwind.Frame{Method: unwind.MethodCodeHeap}}}
+	if a, b := (&namer{}).frame(frames, 0), (&namer{}).frame(frames, 1); a.name != "shop!Cart.Pay" || b.name != jitName {
+		t.Errorf("%q, %q", a.name, b.name)
 	}
 }
 
