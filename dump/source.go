@@ -355,7 +355,37 @@ type Handle struct {
 	PointerCount uint32
 	Object       uint64 // the object's address, in a kernel dump
 	Info         []HandleInfo
+	State        *ObjectState // what Info says, nil when none of it is understood
 }
+
+// ObjectState is what a user dump says of the object that a handle is of. A field is
+// nil where it says nothing.
+type ObjectState struct {
+	Thread    *ClientID // a thread
+	TEB       uint64    // of Thread, 0 not known
+	ProcessID *uint32   // a process
+	Owner     *ClientID // of a mutex, nil also when nobody owns it
+	Exited    bool      // the thread or process has ended
+	Mutex     *MutexState
+	Event     *EventState
+	Semaphore *SemaphoreState
+}
+
+// ClientID names a thread by its process's id and its own.
+type ClientID struct{ Process, Thread uint32 }
+
+// MutexState is a mutex's count, 1 when it is free, and whether its last owner ended
+// without giving it back.
+type MutexState struct {
+	Count     int32
+	Abandoned bool
+}
+
+// EventState is an event: Manual stays set until it is reset.
+type EventState struct{ Manual, Set bool }
+
+// SemaphoreState is a semaphore's count and how high it can be.
+type SemaphoreState struct{ Count, Max int32 }
 
 // HandleInfo is one record of a handle's object information chain.
 type HandleInfo struct {

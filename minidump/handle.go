@@ -52,6 +52,7 @@ func (f *File) decodeHandles() ([]dump.Handle, *dump.Error) {
 	}
 	for i := range out {
 		out[i].Info = text.handleInfo(infos[i])
+		out[i].State = objectState(out[i].Info)
 	}
 	return out, fs.done()
 }
