@@ -19,6 +19,10 @@ type ManagedRuntime struct {
 	// Damage is what of that is damaged or has a form that is not known; an Incident has it
 	// among its errors. What the dump does not hold is none.
 	Damage []*dump.Error
+
+	Monitors  []managed.Monitor // the locks of objects that are contended or deep, as far as they are known
+	Finalizer uint32            // id of the thread that runs finalizers, 0 not known
+	Suspender uint32            // id of the thread that has stopped the others, 0 none
 }
 
 // managedSpace is the .NET runtime of one address space. It is opened by the first
@@ -275,6 +279,8 @@ func (s *space) managedThreads(threads []*Thread) *ManagedRuntime {
 		out.Source = managed.SourceLayout
 	}
 	all, err := r.Threads()
+	out.Monitors = r.Monitors(all)
+	out.Finalizer, out.Suspender = r.SystemThreads()
 	for _, err := range []error{s.clr.failed, err, r.Exhausted()} {
 		if err != nil {
 			out.Note = dump.AsError(err).Detail()
