@@ -181,9 +181,29 @@ func unloadedJSON(in []dump.Module, h hexer) []UnloadedJSON {
 func handlesJSON(in []dump.Handle, h hexer) []HandleJSON {
 	var out []HandleJSON
 	for i := range in {
-		out = append(out, HandleJSON{h.addr(in[i].Value), in[i].Type, in[i].Name, hex32(in[i].Access), h.known(in[i].Object)})
+		out = append(out, handleJSON(&in[i], h))
 	}
 	return out
+}
+
+func handleJSON(in *dump.Handle, h hexer) HandleJSON {
+	j := HandleJSON{Handle: h.addr(in.Value), TypeName: in.Type, ObjectName: in.Name, Access: hex32(in.Access), Object: h.known(in.Object)}
+	j.setState(in.State)
+	return j
+}
+
+// setState adds what the object's records say.
+func (j *HandleJSON) setState(s *dump.ObjectState) {
+	if s == nil {
+		return
+	}
+	j.State, j.ProcessID = handleState(s), s.ProcessID
+	if s.Thread != nil {
+		j.ProcessID, j.ThreadID = &s.Thread.Process, &s.Thread.Thread
+	}
+	if s.Owner != nil {
+		j.OwnerThreadID = &s.Owner.Thread
+	}
 }
 
 func crashJSON(inc *triage.Incident, h hexer) *CrashJSON {

@@ -178,6 +178,11 @@ type HandleJSON struct {
 	ObjectName string `json:"object_name,omitempty"`
 	Access     string `json:"access,omitempty" jsonschema_description:"granted access mask"`
 	Object     string `json:"object,omitempty" jsonschema_description:"address of the object, in kernel dumps"`
+
+	ProcessID     *uint32 `json:"process_id,omitempty" jsonschema_description:"of a thread or a process"`
+	ThreadID      *uint32 `json:"thread_id,omitempty" jsonschema_description:"of a thread"`
+	OwnerThreadID *uint32 `json:"owner_thread_id,omitempty" jsonschema_description:"of a mutex that is held"`
+	State         string  `json:"state,omitempty" jsonschema_description:"how the object stands, in words"`
 }
 
 // RegionJSON is a described range of virtual memory.

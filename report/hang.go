@@ -162,6 +162,7 @@ func hangWaitJSON(inc *triage.Incident, v *hang.Verdict, index int, h hexer) *Wa
 		hj := HandleJSON{Handle: h.addr(x.Value)}
 		if x.Listed != nil {
 			hj.TypeName, hj.ObjectName = x.Listed.Type, x.Listed.Name
+			hj.setState(x.Listed.State)
 		}
 		j.Handles = append(j.Handles, hj)
 	}

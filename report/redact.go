@@ -153,6 +153,8 @@ var policies = map[string]redact.Policy{
 	"managed.Method.Args":                redact.Keep,
 	"managed.Method.Params":              redact.Keep,
 	"managed.Exception.Type":             redact.Keep,
+	"managed.Monitor.Type":               redact.Keep,
+	"hang.Object.Type":                   redact.Keep,
 	"managed.Exception.Bases":            redact.Keep,
 	"triage.Pairing.How":                 redact.Keep,
 	"triage.Explanation.Half":            redact.Keep,

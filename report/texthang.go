@@ -38,6 +38,7 @@ var classTexts = map[hang.Class]string{
 	hang.ClassGate:          "waits for a gate",
 	hang.ClassPaging:        "waits for a page to be read",
 	hang.ClassMonitor:       "waits for a .NET monitor",
+	hang.ClassTask:          "waits for a .NET task",
 	hang.ClassLoaderLock:    "waits for the loader lock",
 	hang.ClassGC:            "waits for a garbage collection",
 	hang.ClassSleep:         "sleeps",
@@ -74,7 +75,7 @@ func objectText(o *hang.Object, arch dump.Arch) string {
 			}
 			name := hex(x.Value)
 			if x.Listed != nil {
-				name = joinWith(" ", name, x.Listed.Type, x.Listed.Name)
+				name = joinWith(" ", name, x.Listed.Type, x.Listed.Name, handleID(x.Listed.State), inBrackets(handleState(x.Listed.State)))
 			}
 			names = append(names, name)
 		}
@@ -92,8 +93,52 @@ func objectText(o *hang.Object, arch dump.Arch) string {
 		return "a garbage collection"
 	case hang.KindKernel:
 		return "kernel object " + kernelAddress(o.Value)
+	case hang.KindMonitor:
+		return joinWith(" ", o.Type, hexFor(arch).addr(o.Value))
 	}
 	return joinWith(" ", kindTexts[o.Kind], hexFor(arch).addr(o.Value), inBrackets(placeText(o.Place)))
+}
+
+// handleID names the thread or the process that a handle is of, "" of another.
+func handleID(s *dump.ObjectState) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Thread != nil:
+		return fmt.Sprintf("%x.%x", s.Thread.Process, s.Thread.Thread)
+	case s.ProcessID != nil:
+		return fmt.Sprintf("%d (%#x)", *s.ProcessID, *s.ProcessID)
+	}
+	return ""
+}
+
+// namesThread reports whether an object's words name the thread that it is.
+func namesThread(o *hang.Object) bool {
+	return len(o.Handles) == 1 && o.Handles[0].Listed != nil && o.Handles[0].Listed.State != nil && o.Handles[0].Listed.State.Thread != nil
+}
+
+// handleState says how the object of a handle stands, as far as the dump tells.
+func handleState(s *dump.ObjectState) string {
+	if s == nil {
+		return ""
+	}
+	var parts []string
+	if s.Exited {
+		parts = append(parts, "ended")
+	}
+	switch m := s.Mutex; {
+	case m != nil && m.Abandoned:
+		parts = append(parts, "abandoned")
+	case m != nil && m.Count == 1:
+		parts = append(parts, "free")
+	}
+	if e := s.Event; e != nil {
+		parts = append(parts, map[bool]string{true: "manual reset", false: "auto reset"}[e.Manual]+map[bool]string{true: ", set", false: ", not set"}[e.Set])
+	}
+	if x := s.Semaphore; x != nil {
+		parts = append(parts, fmt.Sprintf("%d of %d left", x.Count, x.Max))
+	}
+	return strings.Join(parts, ", ")
 }
 
 var kindTexts = map[hang.Kind]string{
@@ -143,6 +188,8 @@ func evidenceTexts(list []hang.Evidence, arch dump.Arch) []string {
 			s = "a function on the owner's stack"
 		case hang.FromKernel:
 			s = "the kernel's structures"
+		case hang.FromRuntime:
+			s = "the .NET runtime's structures"
 		}
 		out = append(out, s)
 	}
@@ -167,6 +214,9 @@ func waitDetail(w *hang.Wait) string {
 			gone = "the owner's id is that of a thread of another process now"
 		}
 		parts = append(parts, gone)
+	}
+	if w.Has("finalizer") && !w.Class.Idle() && w.Class != hang.ClassUnknown {
+		parts = append(parts, "the thread that runs finalizers")
 	}
 	for _, k := range w.Holds {
 		parts = append(parts, "holds "+strings.ReplaceAll(string(k), "_", " "))
@@ -206,7 +256,7 @@ func waitText(inc *triage.Incident, w *hang.Wait, name func(uint32) string) stri
 		switch w.Object.Kind {
 		case hang.KindLoader, hang.KindGC:
 			s = "waits for " + o
-		case hang.KindHandle, hang.KindHandles, hang.KindWindow:
+		case hang.KindHandle, hang.KindHandles, hang.KindWindow, hang.KindMonitor:
 			s += ": " + o
 		case hang.KindAddress, hang.KindKey:
 			if w.Class == hang.ClassAddress || w.Class == hang.ClassKeyedEvent {
@@ -222,7 +272,11 @@ func waitText(inc *triage.Incident, w *hang.Wait, name func(uint32) string) stri
 	switch {
 	case elsewhere != nil:
 		s += ", held by thread " + refText(elsewhere)
-	case w.Owner != nil && !(inKernel != "" && w.Class == hang.ClassThread):
+	case w.Owner != nil && w.Class == hang.ClassThread:
+		if inKernel == "" && !namesThread(&w.Object) {
+			s += ", thread " + name(w.Owner.ThreadID)
+		}
+	case w.Owner != nil:
 		held := ", held by thread "
 		if w.Owner.Confidence == hang.Low {
 			held = ", probably held by thread "
@@ -280,8 +334,10 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 	case hang.SelfDeadlock:
 		return "a thread waits for itself: " + subject
 	case hang.Blocked, hang.LoaderLock, hang.GCSuspension:
-		if len(v.Roots) > 0 && v.Roots[0].Thread == v.Subject {
-			return fmt.Sprintf("%s for one that goes on only when it can: %s", waiters(len(v.Roots[0].Waiters)), subject)
+		for _, r := range v.Roots {
+			if r.Thread == v.Subject {
+				return fmt.Sprintf("%s for one that goes on only when it can: %s", waiters(len(r.Waiters)), subject)
+			}
 		}
 	case hang.Waiting, hang.Active:
 		switch {
@@ -294,12 +350,28 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 		return "nothing seems to hang: " + idleWords(v)
 	case hang.NoThreads:
 		return "the stacks do not tell what the threads do"
+	case hang.PoolStarved:
+		return poolWords(v) + ": " + subject
 	case hang.GUIBlocked:
 		return "a thread with windows does not look at its messages: " + subject
 	case hang.Contention:
 		return waiters(len(v.Contended[0].Waiters)) + " for one lock whose owner is not known: " + subject
 	}
 	return subject
+}
+
+// poolWords count the threads of a .NET thread pool that starves.
+func poolWords(v *hang.Verdict) string {
+	pool, tasks := 0, 0
+	for i := range v.Waits {
+		if w := &v.Waits[i]; w.Has("net_pool") {
+			pool++
+			if w.Class == hang.ClassTask {
+				tasks++
+			}
+		}
+	}
+	return fmt.Sprintf("all %d threads of the .NET pool wait, %d of them for tasks, which need the pool", pool, tasks)
 }
 
 // idleWords says how sure it is that every thread waits for work.

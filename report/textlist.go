@@ -229,11 +229,20 @@ func (t *text) handles(handles []dump.Handle) {
 		t.table([]string{"handle", "access", "type", "name"}, func(add func(...string)) {
 			for i := range handles {
 				h := &handles[i]
-				add(fmt.Sprintf("%x", h.Value), fmt.Sprintf("%08x", h.Access), clean(h.Type), clean(h.Name))
+				add(fmt.Sprintf("%x", h.Value), fmt.Sprintf("%08x", h.Access), clean(h.Type), clean(joinWith(" ", h.Name, handleID(h.State), inBrackets(handleWords(h.State)))))
 			}
 		})
 	}
 	t.line("", "%s", plural(len(handles), "handle"))
+}
+
+// handleWords say how the object of a handle stands, and who holds it.
+func handleWords(s *dump.ObjectState) string {
+	words := handleState(s)
+	if s != nil && s.Owner != nil {
+		words = joinWith(", ", words, fmt.Sprintf("held by thread %x.%x", s.Owner.Process, s.Owner.Thread))
+	}
+	return words
 }
 
 func (t *text) regions(regions []dump.Region) {

@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	// vocabulary; verdict puts their answers together.
 	"triage/rules":     {},
 	"triage/crash":     {"dump", "triage", "managed", "triage/rules", "symbols", "symbols/undname", "unwind", "internal/cursor", "report/codes"},
-	"triage/hang":      {"dump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "report/codes"},
+	"triage/hang":      {"dump", "managed", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "report/codes"},
 	"triage/bugcheck":  {"dump", "kdump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "internal/threadcontext", "report/codes"},
 	"triage/signature": {"dump", "triage", "managed", "triage/rules", "symbols", "unwind", "pdata", "internal/cursor", "report/codes"},
 	"triage/verdict":   {"dump", "triage", "triage/rules", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature"},

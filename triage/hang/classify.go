@@ -56,7 +56,7 @@ func (a *analysis) classifyHalf(w *Wait, h *triage.Half, kernel bool) {
 	}
 	best := w.matches[0]
 	for _, m := range w.matches[1:] {
-		if !best.class.lock() || m.class.lock() {
+		if m.tops(best.class) {
 			best = m
 		}
 	}
@@ -64,6 +64,14 @@ func (a *analysis) classifyHalf(w *Wait, h *triage.Half, kernel bool) {
 	if guessed(h.Frames[:best.frame+1]) {
 		w.Confidence = Low
 	}
+}
+
+// tops reports whether a function says more than one inside it that it called.
+func (m *match) tops(inner Class) bool {
+	if m.over != nil {
+		return slices.Contains(m.over, inner)
+	}
+	return !inner.lock() && inner != ClassTask || m.class.lock()
 }
 
 // waitFrames lists the frames that wait rules match, innermost first, as far as
@@ -75,7 +83,7 @@ func (a *analysis) waitFrames(h *triage.Half) (out []match, caller int) {
 			continue
 		}
 		hits := a.hits(f)
-		if r := hits.wait; r != nil {
+		if r := hits.wait; r != nil && (len(out) > 0 || a.rules.params[r].over == nil) {
 			out = append(out, match{i, r, a.rules.params[r]})
 		} else if hits.plumbing == nil && !a.ofRuntime(f) {
 			return out, i
@@ -165,10 +173,19 @@ func (a *analysis) marks(w *Wait, t *triage.Thread) {
 			w.Roles = addNew(w.Roles, r.Attrs["role"])
 		}
 		// A thread that waits for what the frame would give it has it not yet.
-		if r := hits.hold; r != nil && (i > w.Frame || w.Kernel || Class(r.Attrs["lock"]) != w.Class) {
+		if r := hits.hold; r != nil && (r.Attrs["calls"] == "" || calledOut(t.User.Frames, i)) && (i > w.Frame || w.Kernel || Class(r.Attrs["lock"]) != w.Class) {
 			w.Holds = addNew(w.Holds, Kind(r.Attrs["lock"]))
 		}
 	}
+}
+
+// calledOut reports whether a frame's function has called code outside its module, as
+// the loader calls a DLL's entry point.
+func calledOut(frames []triage.Frame, i int) bool {
+	module := frames[i].ModuleName()
+	return slices.ContainsFunc(frames[:i], func(f triage.Frame) bool {
+		return f.Certain() && f.Module != nil && f.ModuleName() != module
+	})
 }
 
 func addNew[T comparable](list []T, v T) []T {

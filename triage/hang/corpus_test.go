@@ -83,4 +83,16 @@ func TestRealManagedWaits(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("no thread is called %v", want)
 	}
+	// "gate" is an object; Main, in thread 24h, holds it while it reads the console. The
+	// finalizers' thread has nothing to do.
+	w := byThread(inc, v, 0x120)
+	if w.Object.Kind != KindMonitor || w.Object.Type != "System.Object" || w.Owner == nil || w.Owner.ThreadID != 0x24 || w.Owner.Confidence != High {
+		t.Errorf("lock-waiter: %+v, owner %+v", w.Object, w.Owner)
+	}
+	if v.State != Blocked || inc.Threads[v.Subject].ID != 0x24 {
+		t.Errorf("%s of %d", v.State, v.Subject)
+	}
+	if w := byThread(inc, v, 0x114); w.Class != ClassIdleWorker || !w.Has(roleFinalizer) {
+		t.Errorf("finalizers: %s %v", w.Class, w.Roles)
+	}
 }

@@ -2,16 +2,7 @@ package hang
 
 import (
 	"dumptriage/dump"
-	"dumptriage/internal/cursor"
 	"dumptriage/triage"
-)
-
-// Kinds of object information, in the order of the public enumeration
-// MINIDUMP_HANDLE_OBJECT_INFORMATION_TYPE, whose records are not documented. Of
-// the owner's record it is assumed that it is a CLIENT_ID of two integers or two
-// pointers, and an owner is believed only when its process is the dump's.
-const (
-	infoMutantOwner = 3 // MiniMutantInformation2
 )
 
 const maxWaitHandles = 64 // MAXIMUM_WAIT_OBJECTS
@@ -88,34 +79,31 @@ func (a *analysis) handlesObject(w *Wait, h *triage.Half, regs []dump.Registers,
 // program's own.
 func (a *analysis) handle(v uint64) Handle {
 	h := Handle{Value: v, Listed: a.handles[v&^3]}
-	if h.Listed != nil && h.Listed.Type == "Mutant" {
-		h.Owner = a.mutantOwner(h.Listed)
+	if h.Listed == nil || h.Listed.State == nil {
+		return h
+	}
+	switch s := h.Listed.State; h.Listed.Type {
+	case "Mutant":
+		h.Owner = a.ownerByClient(s.Owner)
+	case "Thread":
+		// Who waits for a thread to end waits for that thread.
+		if o := a.ownerByClient(s.Thread); o != nil && o.Index >= 0 && !s.Exited {
+			if s.TEB != 0 && s.TEB == a.inc.Threads[o.Index].TEB {
+				o.Confidence = High
+			}
+			h.Owner = o
+		}
 	}
 	return h
 }
 
-// mutantOwner reads who owns a mutex.
-func (a *analysis) mutantOwner(h *dump.Handle) *Owner {
-	for _, info := range h.Info {
-		if info.Kind != infoMutantOwner {
-			continue
-		}
-		c := cursor.New(info.Data, "mutant owner", -1)
-		var pid, tid uint64
-		switch len(info.Data) {
-		case 8:
-			pid, tid = uint64(c.U32()), uint64(c.U32())
-		case 16:
-			pid, tid = c.U64(), c.U64()
-		default:
-			continue
-		}
-		if p := &a.inc.Process; tid == 0 || tid > 0xffffffff || !p.HasPID || pid != uint64(p.PID) {
-			continue
-		}
-		o := a.ownerByID(uint32(tid), Evidence{Source: FromHandles, Frame: -1})
-		o.Confidence = Medium
-		return o
+// ownerByClient is a thread of the dump's process by what a handle's records say;
+// nil when it is of another process.
+func (a *analysis) ownerByClient(id *dump.ClientID) *Owner {
+	if p := &a.inc.Process; id == nil || !p.HasPID || id.Process != p.PID {
+		return nil
 	}
-	return nil
+	o := a.ownerByID(id.Thread, Evidence{Source: FromHandles, Frame: -1})
+	o.Confidence = Medium
+	return o
 }

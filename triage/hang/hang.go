@@ -78,7 +78,9 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 		a.times(w, t)
 		a.short, a.at = false, i
 		a.enter(t)
-		if a.resolve(w, t); a.short {
+		a.resolve(w, t)
+		a.fromRuntime(w, t)
+		if a.short {
 			a.unresolved++
 		}
 		a.fromKernel(w, t)
@@ -140,7 +142,7 @@ func (a *analysis) resolve(w *Wait, t *triage.Thread) {
 		if m.object == KindNone || m.frame > w.Frame || guessed(t.User.Frames[:min(m.frame+2, len(t.User.Frames))]) {
 			continue
 		}
-		if w.Class.lock() && m.class != w.Class && m.object != KindCritical {
+		if (w.Class.lock() || w.Class == ClassTask) && m.class != w.Class && m.object != KindCritical {
 			continue
 		}
 		if regs == nil {
@@ -182,7 +184,7 @@ func (a *analysis) resolveMatch(w *Wait, h *triage.Half, regs []dump.Registers, 
 // place names the object's address where it lies in a module.
 func (a *analysis) place(w *Wait) {
 	switch w.Object.Kind {
-	case KindHandle, KindHandles, KindWindow, KindNone:
+	case KindHandle, KindHandles, KindWindow, KindMonitor, KindNone:
 		return
 	}
 	if w.Object.Value == 0 || a.space.Module(w.Object.Value) == nil {
@@ -289,6 +291,8 @@ func asked(code uint32) bool {
 const (
 	roleGUI           = "gui"
 	roleDebuggerBreak = "debugger_break"
+	roleFinalizer     = "finalizer"
+	roleNetPool       = "net_pool"
 )
 
 // A thread that used this share of a processor for so long is spinning.

@@ -67,7 +67,7 @@ func (c Class) vague() bool {
 // what the kernel waits for is then only the means.
 func (c Class) userLock() bool {
 	switch c {
-	case ClassCritical, ClassSRW, ClassCondition, ClassMonitor, ClassLoaderLock, ClassInitOnce, ClassBarrier, ClassGC:
+	case ClassCritical, ClassSRW, ClassCondition, ClassMonitor, ClassTask, ClassLoaderLock, ClassInitOnce, ClassBarrier, ClassGC:
 		return true
 	}
 	return false

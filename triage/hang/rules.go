@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"dumptriage/triage/rules"
@@ -16,7 +17,7 @@ var builtinText string
 // Sections and Keys are what rules about waits are made of.
 var (
 	Sections = []string{"wait", "hold", "role", "plumbing"}
-	Keys     = []string{"class", "object", "arg", "count", "all", "any", "lock", "role"}
+	Keys     = []string{"class", "object", "arg", "count", "all", "any", "lock", "role", "over", "calls"}
 )
 
 // Rules are rules ready for use.
@@ -29,8 +30,13 @@ type Rules struct {
 type waitRule struct {
 	class                Class
 	object               Kind
-	arg, count, all, any int // -1 none
+	arg, count, all, any int     // -1 none
+	over                 []Class // the classes that it takes the place of, nil any but a lock
 }
+
+// callsOut says of a [hold] rule that the function holds the lock only while it has
+// called what is not of its own module.
+const callsOut = "out"
 
 // maxArg is the highest argument that a rule may name: the last in a register.
 const maxArg = 3
@@ -57,6 +63,11 @@ func NewRules(user []rules.Rule) (*Rules, error) {
 			return nil, &rules.Error{File: rule.File, Line: rule.Line, Msg: err.Error()}
 		}
 	}
+	for _, rule := range by["hold"] {
+		if text, ok := rule.Attrs["calls"]; ok && text != callsOut {
+			return nil, &rules.Error{File: rule.File, Line: rule.Line, Msg: fmt.Sprintf("calls wants %s, not %q", callsOut, text)}
+		}
+	}
 	r.wait, r.hold, r.role, r.plumbing = rules.NewSet(by["wait"]), rules.NewSet(by["hold"]), rules.NewSet(by["role"]), rules.NewSet(by["plumbing"])
 	return r, nil
 }
@@ -79,6 +90,14 @@ func readWait(rule *rules.Rule) (waitRule, error) {
 			return w, fmt.Errorf("%s wants the number of an argument, 0 to %d, not %q", key, maxArg, text)
 		}
 		*to = n
+	}
+	if text, ok := rule.Attrs["over"]; ok {
+		for name := range strings.SplitSeq(text, ",") {
+			if !slices.Contains(classes, Class(name)) {
+				return w, fmt.Errorf("no class %q", name)
+			}
+			w.over = append(w.over, Class(name))
+		}
 	}
 	if (w.object == KindNone) != (w.arg < 0) {
 		return w, fmt.Errorf("object and arg go together")

@@ -64,7 +64,7 @@ func TestEveryClassHasARule(t *testing.T) {
 		have[Class(r.Attrs["class"])] = true
 	}
 	// Those that a handle's type tells have none.
-	for _, c := range []Class{ClassEvent, ClassSemaphore, ClassTimer, ClassThread, ClassJob} {
+	for _, c := range []Class{ClassTimer, ClassJob} {
 		have[c] = true
 	}
 	for _, c := range classes {
@@ -104,6 +104,8 @@ func TestBadRulesAreErrors(t *testing.T) {
 		"[wait]\na!b class=io object=thing arg=0\n":        `my.rules:2: no kind of object "thing"`,
 		"[wait]\na!b class=io object=handle arg=4\n":       `my.rules:2: arg wants the number of an argument, 0 to 3, not "4"`,
 		"[wait]\na!b class=io object=handle\n":             `my.rules:2: object and arg go together`,
+		"[wait]\na!b class=io over=object,thing\n":         `my.rules:2: no class "thing"`,
+		"[hold]\na!b lock=gc calls=in\n":                   `my.rules:2: calls wants out, not "in"`,
 		"[wait]\na!b class=objects object=handles arg=1\n": `my.rules:2: object=handles wants count`,
 	} {
 		_, err := NewRules(parse(t, text))

@@ -37,6 +37,7 @@ const (
 	ClassGate          Class = "gate"
 	ClassPaging        Class = "paging"
 	ClassMonitor       Class = "monitor"
+	ClassTask          Class = "task" // of .NET
 	ClassLoaderLock    Class = "loader_lock"
 	ClassGC            Class = "gc_suspension"
 	ClassSleep         Class = "sleep"
@@ -60,7 +61,7 @@ const (
 // classes are those that a rule may name.
 var classes = []Class{ClassRunning, ClassObject, ClassObjects, ClassMutex, ClassEvent, ClassSemaphore, ClassTimer, ClassProcess,
 	ClassThread, ClassJob, ClassCritical, ClassSRW, ClassCondition, ClassAddress, ClassKeyedEvent, ClassInitOnce, ClassBarrier,
-	ClassResource, ClassPushLock, ClassRundown, ClassGate, ClassPaging, ClassMonitor, ClassLoaderLock, ClassGC, ClassSleep,
+	ClassResource, ClassPushLock, ClassRundown, ClassGate, ClassPaging, ClassMonitor, ClassTask, ClassLoaderLock, ClassGC, ClassSleep,
 	ClassSuspended, ClassIO, ClassIOCompletion, ClassIdleWorker, ClassIdleGUI, ClassSendMessage, ClassALPC, ClassRPC, ClassCOM,
 	ClassDebugEvent, ClassDebugger, ClassExiting}
 
@@ -99,6 +100,7 @@ const (
 	KindLoader    Kind = "loader_lock"
 	KindGC        Kind = "gc"
 	KindKernel    Kind = "kernel_object" // Value is its address
+	KindMonitor   Kind = "monitor"       // the same, of a .NET object
 )
 
 var kinds = []Kind{KindHandle, KindHandles, KindCritical, KindSRW, KindCondition, KindAddress, KindKey, KindWindow}
@@ -146,6 +148,7 @@ const (
 	FromCode     Source = "code"      // inferred from a call that the thread's code made earlier
 	FromFrames   Source = "frames"    // a function on the owner's stack
 	FromKernel   Source = "kernel"    // the kernel's own structures
+	FromRuntime  Source = "runtime"   // the .NET runtime's own structures
 )
 
 // Evidence is one thing that speaks for a fact.
@@ -193,6 +196,7 @@ type Object struct {
 	Place      *triage.Frame    // what Value points at in a module, nil elsewhere
 	Lock       *CriticalSection // when memory holds it
 	Slim       *SlimLock        // of a slim lock, when memory holds it
+	Type       string           // of a .NET object
 	Word       *uint64          // the pointer-sized value at Value, for addresses
 	Evidence   []Evidence
 	Confidence Confidence

@@ -3,8 +3,6 @@ package hang
 import (
 	"cmp"
 	"slices"
-
-	"dumptriage/triage"
 )
 
 // State is what the process as a whole does. Its text is part of the JSON
@@ -20,6 +18,7 @@ const (
 	LoaderLock   State = "loader_lock"         // threads wait for the loader lock
 	Blocked      State = "blocked"             // threads wait for one that is itself held up, or busy
 	GCSuspension State = "gc_suspension"       // threads wait for a garbage collection
+	PoolStarved  State = "pool_starvation"     // all threads of the .NET pool wait, most of them for what only the pool can do
 	GUIBlocked   State = "gui_blocked"         // the thread of a window does not look at its messages
 	Contention   State = "contention"          // several threads wait for a lock whose owner is not known
 	Spinning     State = "spinning"            // a thread runs and runs
@@ -70,7 +69,7 @@ type Contended struct {
 // Hangs reports whether the state is one that a program should not be in.
 func (v *Verdict) Hangs() bool {
 	switch v.State {
-	case Deadlock, Possible, SelfDeadlock, Orphaned, LoaderLock, Blocked, GCSuspension, GUIBlocked, Contention, Spinning:
+	case Deadlock, Possible, SelfDeadlock, Orphaned, LoaderLock, Blocked, GCSuspension, PoolStarved, GUIBlocked, Contention, Spinning:
 		return true
 	}
 	return false
@@ -183,7 +182,7 @@ func (a *analysis) contended(v *Verdict) {
 	var all []Contended
 	for i := range a.waits {
 		w := &a.waits[i]
-		if !w.Object.Known() || w.Object.Kind == KindHandles || !w.Class.lock() && w.Owner == nil && w.Class != ClassGC {
+		if !w.Object.Known() || w.Object.Kind == KindHandles || w.Class == ClassThread || !w.Class.lock() && w.Owner == nil && w.Class != ClassGC {
 			continue
 		}
 		k := key{a.process(i), w.Object.Kind, w.Object.Value}
@@ -226,159 +225,4 @@ func (a *analysis) cycleConfidence(cycle []int) Confidence {
 		c = weaker(c, best)
 	}
 	return c
-}
-
-// judge decides on the state: the gravest thing that is proved.
-func (a *analysis) judge(v *Verdict) {
-	main := a.mainThread()
-	switch {
-	case len(v.Cycles) > 0:
-		v.State, v.Subject, v.Confidence = Deadlock, v.Cycles[0][0], a.cycleConfidence(v.Cycles[0])
-		if len(v.Cycles[0]) == 1 {
-			v.State = SelfDeadlock
-		} else if v.Confidence == Low {
-			v.State = Possible
-		}
-	case len(v.Orphans) > 0:
-		v.State, v.Subject, v.Confidence = Orphaned, v.Orphans[0].Waiters[0], v.Orphans[0].Owner.Confidence
-	case a.first(ClassLoaderLock) >= 0:
-		v.State, v.Subject = LoaderLock, a.first(ClassLoaderLock)
-		a.atRoot(v)
-	case len(v.Roots) > 0 && a.waits[v.Roots[0].Waiters[0]].Class != ClassGC:
-		v.State = Blocked
-		a.atRoot(v)
-	case a.first(ClassGC) >= 0:
-		v.State, v.Subject = GCSuspension, a.first(ClassGC)
-		a.atRoot(v)
-	case a.guiBlocked() >= 0:
-		v.State, v.Subject = GUIBlocked, a.guiBlocked()
-		v.Confidence = a.waits[v.Subject].Confidence
-	case len(v.Contended) > 0:
-		v.State, v.Subject = Contention, v.Contended[0].Waiters[0]
-	case a.first(ClassSpinning) >= 0:
-		v.State, v.Subject = Spinning, a.busiest()
-	default:
-		a.judgeMain(v, main)
-	}
-}
-
-// atRoot moves the subject to the root that most threads wait for.
-func (a *analysis) atRoot(v *Verdict) {
-	if len(v.Roots) == 0 {
-		return
-	}
-	v.Subject, v.Confidence = v.Roots[0].Thread, Low
-	for _, i := range v.Roots[0].Waiters { // one that is sure is enough
-		if o := a.waits[i].Owner; o != nil && o.Index == v.Subject && o.Confidence.rank() > v.Confidence.rank() {
-			v.Confidence = o.Confidence
-		}
-	}
-}
-
-// judgeMain is the state of a process in which nobody is seen to block another.
-func (a *analysis) judgeMain(v *Verdict, main int) {
-	known, idle := 0, 0
-	for i := range a.waits {
-		switch c := a.waits[i].Class; {
-		case c == ClassUnknown:
-		case c.Idle(), c == ClassDebuggerBreak:
-			known, idle = known+1, idle+1
-		default:
-			known++
-		}
-	}
-	switch {
-	case known == 0:
-		v.State, v.Confidence = NoThreads, Low
-	case idle == known:
-		if v.State = Idle; known < len(a.waits) {
-			v.Confidence = Low // the others may do anything
-		}
-	case a.manyProcesses():
-		v.State = Waiting // no one thread stands for all
-	case main >= 0:
-		v.Subject, v.Confidence = main, a.waits[main].Confidence
-		switch a.waits[main].Class {
-		case ClassProcess:
-			v.State = ForProcess
-		case ClassRunning, ClassCrashed, ClassBreakpoint:
-			v.State = Active
-		case ClassUnknown:
-			v.State, v.Confidence = NoThreads, Low
-		default:
-			v.State = Waiting
-		}
-	}
-}
-
-// manyProcesses reports whether the threads are of more than one process.
-func (a *analysis) manyProcesses() bool {
-	pid, any := uint32(0), false
-	for i := range a.inc.Threads {
-		k := a.inc.Threads[i].KernelInfo
-		if k == nil || k.PID == 0 {
-			continue
-		}
-		if any && k.PID != pid {
-			return true
-		}
-		pid, any = k.PID, true
-	}
-	return false
-}
-
-// first is the first thread of a class, -1 when there is none.
-func (a *analysis) first(c Class) int {
-	return slices.IndexFunc(a.waits, func(w Wait) bool { return w.Class == c })
-}
-
-// guiBlocked is the first thread that has windows and waits for something else
-// than messages.
-func (a *analysis) guiBlocked() int {
-	return slices.IndexFunc(a.waits, func(w Wait) bool {
-		switch w.Class {
-		case ClassUnknown, ClassRunning, ClassSpinning, ClassCrashed, ClassBreakpoint, ClassSuspended, ClassDebuggerBreak:
-			return false
-		}
-		return w.Has(roleGUI) && !w.Class.Idle()
-	})
-}
-
-// busiest is the spinning thread with the largest share of a processor.
-func (a *analysis) busiest() int {
-	best := -1
-	for i := range a.waits {
-		if w := &a.waits[i]; w.Class == ClassSpinning && (best < 0 || w.CPUShare > a.waits[best].CPUShare) {
-			best = i
-		}
-	}
-	return best
-}
-
-// mainThread is the thread that a hang is judged by when nothing else tells: of
-// those that do not wait for work the one with windows, else the oldest.
-func (a *analysis) mainThread() int {
-	best := -1
-	better := func(i, j int) bool {
-		if gi, gj := a.waits[i].Has(roleGUI), a.waits[j].Has(roleGUI); gi != gj {
-			return gi
-		}
-		return older(&a.inc.Threads[i], &a.inc.Threads[j])
-	}
-	for i := range a.waits {
-		switch c := a.waits[i].Class; {
-		case c.Idle(), c == ClassDebuggerBreak, c == ClassUnknown:
-			continue
-		}
-		if best < 0 || better(i, best) {
-			best = i
-		}
-	}
-	return best
-}
-
-// older reports whether a thread is known to be older than one that is listed
-// before it.
-func older(t, u *triage.Thread) bool {
-	return t.Times != nil && u.Times != nil && !t.Times.Created.IsZero() && !u.Times.Created.IsZero() && t.Times.Created.Before(u.Times.Created)
 }
