@@ -84,21 +84,23 @@ func (r *Redactor) Number(label string, value uint64) string {
 // Learn makes a path that the user named a secret inside sentences, of which the last part
 // stays, and its folder, whatever else is found there.
 func (r *Redactor) Learn(value string) {
-	if r == nil || !strings.ContainsAny(value, `\/`) || !strings.ContainsFunc(value, isWord) {
+	if r == nil || !strings.ContainsFunc(value, isWord) {
 		return
 	}
-	r.learn(value, r.path(value))
-	if dir := value[:strings.LastIndexAny(value, `\/`)]; strings.ContainsAny(dir, `\/`) && strings.ContainsFunc(dir, isWord) {
-		r.learn(dir, r.folder(dir))
+	if r.folders[value] = true; !strings.ContainsAny(value, `\/`) {
+		return // it may be a folder to look in, and is too short for sentences
 	}
+	r.learn(value, r.path(value))
+	r.LearnFolder(value[:strings.LastIndexAny(value, `\/`)])
 }
 
 // LearnFolder is Learn for a folder, of which nothing stays.
 func (r *Redactor) LearnFolder(value string) {
-	if r == nil || value == "" {
+	if r == nil || !strings.ContainsFunc(value, isWord) {
 		return
 	}
 	r.folders[value] = true
+	r.noteHosts(value)
 	if strings.ContainsAny(value, `\/`) && strings.ContainsFunc(value, isWord) {
 		r.learn(value, r.folder(value))
 	}
@@ -154,6 +156,8 @@ func (r *Redactor) note(p Policy, s string) {
 	switch p {
 	case Path, Object, Command, Secret, Variable:
 		r.noteUsers(s)
+	case Folder, Sentence:
+		r.noteHosts(s)
 	}
 	if p == Variable {
 		r.noteVariable(s)
@@ -168,10 +172,12 @@ func (r *Redactor) note(p Policy, s string) {
 
 // sentence replaces what was learned, then what has the looks of a secret.
 func (r *Redactor) sentence(s string) string {
+	r.noteHosts(s)
 	if r.finder == nil {
 		r.finder = newFinder(r.secrets)
 	}
 	s = r.Text(r.finder.Replace(s))
+	s = endpoint.ReplaceAllStringFunc(s, func(at string) string { return r.pseudonym("server", at) })
 	if len(r.users) == 0 {
 		return s
 	}

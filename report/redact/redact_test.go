@@ -162,3 +162,36 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestMessages: what a message tells of a server is not told without its URL either, nor
+// is a folder that stands alone.
+func TestMessages(t *testing.T) {
+	r := New(map[string]Policy{"redact.tried.Place": Folder, "redact.tried.Result": Sentence})
+	r.Learn("crash/app.dmp")
+	r.LearnFolder("srv*cache*https://ann@symbols.corp.example:8443/store")
+	for in, want := range map[string]string{
+		"dial tcp: lookup symbols.corp.example on 10.1.2.3:53: no such host":    "dial tcp: lookup <server> on <server>: no such host",
+		"dial tcp [fe80::1%eth0]:443: connect: connection refused":              "dial tcp <server>: connect: connection refused",
+		"kernel 10.0.19041.1: 12:30:45 of 10.0.19041.1":                         "kernel 10.0.19041.1: 12:30:45 of 10.0.19041.1",
+		"https://msdl.microsoft.com/x: lookup msdl.microsoft.com: no such host": "https://msdl.microsoft.com/x: lookup msdl.microsoft.com: no such host",
+	} {
+		got := r.Message(in)
+		for _, n := range "123456789" { // by the order of the map
+			got = strings.ReplaceAll(got, "<server"+string(n)+">", "<server>")
+		}
+		if got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+	if got := r.Message("https://files.corp.example/x.pdb: lookup files.corp.example: not found"); strings.Contains(got, "files") {
+		t.Errorf("it became %q", got)
+	}
+	all := []tried{{"crash", "not there"}, {"dump memory", "no"}, {"https://late.corp.example/s (dial tcp: lookup late.corp.example: no such host)", "x"}}
+	early := []tried{{"", "lookup late.corp.example: no such host"}}
+	r.Values(&early, &all)
+	if all[0].Place == "crash" || all[1].Place != "dump memory" || strings.Contains(early[0].Result+all[2].Place, "late") {
+		t.Errorf("%+v %+v", all, early)
+	}
+}
+
+type tried struct{ Place, Result string }

@@ -14,6 +14,8 @@ import (
 var (
 	sid = regexp.MustCompile(`\bS-1-(?:5-21|5-5|5-80|5-82|12-1|15-2|15-3)(?:-\d+)+`)
 	url = regexp.MustCompile(`\b(https?|ftp|smb)://([^\s"'<>*;/]+)([^\s"'<>*;]*)`)
+	// An address of a network with a port, as messages of failed connections have it.
+	endpoint = regexp.MustCompile(`\b(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}\b|\[[0-9A-Fa-f]*:[0-9A-Fa-f:.%a-z]*\]:\d{1,5}\b`)
 	// A drive, a server, a device or a folder of users, folders, a name.
 	windowsPath = regexp.MustCompile(`(?:(?:\\\\[?.]\\|\\\?\?\\)?\b[A-Za-z]:[\\/]|\\\\[^\\/\s"<>|?*]+[\\/]|\\(?i:Device|Users|Documents and Settings)\\)` +
 		`(?:[^\\/:*?"<>|\r\n]*[\\/])*` + `[^\\/:*?"<>|\s,;')\]]*`)
@@ -46,13 +48,26 @@ func (r *Redactor) Text(s string) string {
 	})
 }
 
+// noteHosts learns the names of servers, which messages tell without what makes them a URL.
+func (r *Redactor) noteHosts(s string) {
+	for _, m := range url.FindAllStringSubmatch(s, -1) {
+		if host := hostOf(m[2]); !public(host) {
+			if name, _, _ := strings.Cut(host, ":"); len(name) > 2 {
+				r.noteWord("server", name)
+			}
+		}
+	}
+}
+
+// hostOf leaves out who logs in.
+func hostOf(authority string) string { return authority[strings.LastIndexByte(authority, '@')+1:] }
+
+func public(host string) bool { return slices.Contains(publicServers, strings.ToLower(host)) }
+
 func (r *Redactor) url(s string) string {
 	m := url.FindStringSubmatch(s)
-	host := m[2]
-	if at := strings.LastIndexByte(host, '@'); at >= 0 {
-		host = host[at+1:]
-	}
-	if slices.Contains(publicServers, strings.ToLower(host)) {
+	host := hostOf(m[2])
+	if public(host) {
 		return m[1] + "://" + host + m[3]
 	}
 	return m[1] + "://" + r.pseudonym("server", strings.ToLower(host)) + "/" + r.leaf("", BaseName(m[3]))
@@ -80,8 +95,8 @@ func (r *Redactor) path(s string) string {
 // folder replaces a folder; other places, such as "dump memory", stay.
 func (r *Redactor) folder(s string) string {
 	switch {
-	case url.MatchString(s):
-		return r.Text(s)
+	case url.MatchString(s): // with what came of asking it
+		return r.sentence(s)
 	case r.folders[s] || strings.ContainsAny(s, `\/`):
 		r.noteUsers(s)
 		return r.pseudonym("dir", strings.ToLower(strings.TrimRight(s, `\/`)))
