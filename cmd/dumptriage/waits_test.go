@@ -263,3 +263,33 @@ func TestStarvedPool(t *testing.T) {
 		}
 	}
 }
+
+// TestHandleStates lists what handle data says of objects.
+func TestHandleStates(t *testing.T) {
+	s := scene(fixtures.WaitThread{ID: 0x1000, Stack: []string{"ntdll!NtDelayExecution", "kernelbase!SleepEx", "app!main"}})
+	s.Handles = waitHandles()
+	path := filepath.Join(t.TempDir(), "handles.dmp")
+	if err := os.WriteFile(path, fixtures.BuildWaits(s), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{`Mutant     \BaseNamedObjects\turn (held by thread 1a2c.1000)`, "Mutant     (free)", `Event      \BaseNamedObjects\go (auto reset, not set)`,
+			"Semaphore  (0 of 3 left)", "Process    4660 (0x1234)", "Thread     1a2c.1000"}},
+		{[]string{"--json"}, []string{`"type_name":"Mutant","object_name":"\\BaseNamedObjects\\turn","access":"0x001f0001","owner_thread_id":4096`,
+			`"type_name":"Event","object_name":"\\BaseNamedObjects\\go","access":"0x001f0003","state":"auto reset, not set"`,
+			`"type_name":"Process","access":"0x001fffff","process_id":4660`, `"type_name":"Thread","access":"0x001fffff","process_id":6700,"thread_id":4096`}},
+	} {
+		var out, errs strings.Builder
+		if code := run(slices.Concat([]string{"handles"}, c.args, []string{path}), &out, &errs); code != 0 {
+			t.Fatalf("status %d: %s", code, errs.String())
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %q in\n%s", want, out.String())
+			}
+		}
+	}
+}
