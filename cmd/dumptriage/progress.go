@@ -8,10 +8,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// progress is one status line on standard error. It appears only on a terminal
-// and only when the work takes more than a second.
+// progress is one status line on standard error, when the work takes more than a
+// second. Where that is no terminal but a log there is a line a minute.
 type progress struct {
 	w     io.Writer // nil: say nothing
+	log   bool
 	what  string
 	begun time.Time
 	last  time.Time
@@ -22,8 +23,8 @@ type progress struct {
 
 func newProgress(c *cli.Context, what string) *progress {
 	p := &progress{what: what, begun: time.Now()}
-	if !c.Bool(quietFlag.Name) && isTerminal(c.App.ErrWriter) {
-		p.w = c.App.ErrWriter
+	if !c.Bool(quietFlag.Name) {
+		p.w, p.log = c.App.ErrWriter, !isTerminal(c.App.ErrWriter)
 	}
 	return p
 }
@@ -32,11 +33,23 @@ func (p *progress) update(done, total int) {
 	if p.w == nil {
 		return
 	}
-	now := time.Now()
-	if now.Sub(p.begun) < time.Second || now.Sub(p.last) < 100*time.Millisecond {
+	p.at(time.Now(), done, total)
+}
+
+func (p *progress) at(now time.Time, done, total int) {
+	first, every := time.Second, 100*time.Millisecond
+	if p.log {
+		first, every = time.Minute, time.Minute
+	}
+	if now.Sub(p.begun) < first || now.Sub(p.last) < every {
 		return
 	}
-	p.last, p.shown = now, true
+	p.last = now
+	if p.log {
+		fmt.Fprintf(p.w, "dumptriage: %s: %s\n", p.what, p.line(done, total, now.Sub(p.begun)))
+		return
+	}
+	p.shown = true
 	fmt.Fprintf(p.w, "\r%s: %s\x1b[K", p.what, p.line(done, total, now.Sub(p.begun)))
 }
 

@@ -1,9 +1,25 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
+
+// In a log there is a line a minute, which moves no cursor.
+func TestProgressInALog(t *testing.T) {
+	var b strings.Builder
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p := progress{w: &b, log: true, what: "triaging dumps", begun: begun}
+	for s := range 150 {
+		p.at(begun.Add(time.Duration(s)*time.Second), s, 300)
+	}
+	p.done()
+	want := "dumptriage: triaging dumps: 60 of 300, 1/s, 4m0s left\ndumptriage: triaging dumps: 120 of 300, 1/s, 3m0s left\n"
+	if b.String() != want {
+		t.Errorf("%q", b.String())
+	}
+}
 
 func TestProgressLine(t *testing.T) {
 	for _, c := range []struct {
