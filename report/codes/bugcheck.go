@@ -199,6 +199,9 @@ type bugCheckTextKey struct {
 // BugCheckTextOf says in plain words what a bugcheck with this first parameter is.
 func BugCheckTextOf(code uint32, first uint64) BugCheckText {
 	known := withoutMinidumpBit(code)
+	if first>>31 == 1<<33-1 { // a status, sign-extended
+		first = uint64(uint32(first))
+	}
 	if t, ok := bugCheckTexts[bugCheckTextKey{known, first, true}]; ok {
 		return t
 	}

@@ -150,6 +150,15 @@ func TestBugCheckTextOfKind(t *testing.T) {
 	if divide.Class != ClassDriver || double.Class != ClassHardware || other.Class != ClassHardware {
 		t.Errorf("%q, %q, %q", divide.Class, double.Class, other.Class)
 	}
+	// An exception's code is sign-extended in most dumps, and not in all.
+	for _, status := range []uint64{0xc0000006, 0xffffffffc0000006} {
+		if page := BugCheckTextOf(0x1000007e, status); page.Class != ClassStorage {
+			t.Errorf("a page that could not be read: %+v", page)
+		}
+	}
+	if access := BugCheckTextOf(0x7e, 0xffffffffc0000005); access.Class != ClassDriver {
+		t.Errorf("an access violation: %+v", access)
+	}
 	if double.Steps[0] == other.Steps[0] || len(BugCheckTextOf(0x7777, 0).Steps) == 0 {
 		t.Errorf("%q, %q", double.Steps, other.Steps)
 	}

@@ -60,7 +60,7 @@ type Blame struct {
 
 // blame climbs the ladder.
 func (j *judge) blame() {
-	blame, most, source := j.rules.of(j.v.Name, j.v.Parameters[max(j.v.Sub, 0)].Value)
+	blame, most, source := j.rules.of(j.v.Name, j.kind())
 	for i := range j.rules.ladder {
 		r := &j.rules.ladder[i]
 		b := Blame{Index: -1, Parameter: -1, Step: r.Pattern.Function(), Confidence: r.Attrs["confidence"]}
@@ -80,6 +80,16 @@ func (j *judge) blame() {
 		j.v.Blame = b
 		return
 	}
+}
+
+// kind is the value of the parameter that tells kinds of a code apart, of an exception
+// its code.
+func (j *judge) kind() uint64 {
+	p := &j.v.Parameters[max(j.v.Sub, 0)]
+	if p.Kind == codes.KindStatus {
+		return uint64(uint32(p.Value))
+	}
+	return p.Value
 }
 
 // climb tries one step.

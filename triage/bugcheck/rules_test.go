@@ -24,12 +24,13 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// named reports whether the first parameter of a bugcheck may tell such a kind.
+// named reports whether the first parameter of a bugcheck may tell such a kind, or such an
+// exception.
 func named(name string, value uint64) bool {
 	for code := range uint32(0x3000) {
 		if n, _, _ := codes.BugCheck(code); n == name {
 			_, ok := codes.BugCheckValueOf(code, 0, [4]uint64{value})
-			return ok || codes.FastFail(uint32(value)) != ""
+			return ok || codes.FastFail(uint32(value)) != "" || codes.NTStatus(uint32(value)) != ""
 		}
 	}
 	return false

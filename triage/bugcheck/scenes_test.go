@@ -100,8 +100,11 @@ var wants = map[string]want{
 	// The callers of such calls are at fault, by the page of 0x1A.
 	"memory_caller": {codes.ClassMemory, bugcheck.CulpritDriver, "faulty.sys", "frame", "medium", "1 a driver made a bad MDL", ""},
 	// Parameter 3 is a trap frame, though the reference calls it reserved.
-	"readonly":     {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "4 ", ""},
-	"unhandled":    {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "3 write", ""},
+	"readonly":  {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "4 ", ""},
+	"unhandled": {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "3 write", ""},
+	// A disk failed, not who touched what is on it.
+	"page_unread":  {codes.ClassStorage, bugcheck.CulpritDriver, "faulty.sys", "context", "low", "1 EXCEPTION_IN_PAGE_ERROR", ""},
+	"breakpoint":   {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "1 EXCEPTION_BREAKPOINT", ""},
 	"divide":       {codes.ClassDriver, bugcheck.CulpritDriver, "faulty.sys", "context", "high", "1 divide error", ""},
 	"double_fault": {codes.ClassHardware, bugcheck.CulpritDriver, "faulty.sys", "context", "medium", "1 double fault, and the kernel stack did not overflow", ""},
 	// faulty.sys called itself until the stack was full.
