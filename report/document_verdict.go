@@ -10,6 +10,7 @@ type AnalysisJSON struct {
 	NextSteps  []string           `json:"next_steps,omitempty" jsonschema_description:"what would tell more"`
 	Crash      *CrashAnalysisJSON `json:"crash,omitempty" jsonschema_description:"of a dump with an exception"`
 	Hang       *HangAnalysisJSON  `json:"hang,omitempty" jsonschema_description:"what the threads do to each other"`
+	Raising    []EarlierJSON      `json:"raising,omitempty" jsonschema_description:"exceptions that threads were raising or handling, of a dump without one of its own"`
 	Stack      []string           `json:"stack,omitempty" jsonschema_description:"the innermost call sites (triage --brief)"`
 }
 

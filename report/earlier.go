@@ -17,7 +17,8 @@ type EarlierJSON struct {
 	Parameters []string    `json:"parameters,omitempty"`
 	Record     string      `json:"record" jsonschema_description:"address of its EXCEPTION_RECORD"`
 	Found      string      `json:"found" jsonschema_description:"nested: the exception's own record points to it; frame: in a frame that raises or dispatches; stack: left on the stack, and may be over"`
-	Frame      *int        `json:"frame,omitempty" jsonschema_description:"index in crashing_thread.frames of the frame whose stack holds the record"`
+	ThreadID   *uint32     `json:"thread_id,omitempty" jsonschema_description:"of analysis.raising"`
+	Frame      *int        `json:"frame,omitempty" jsonschema_description:"index in the thread's frames of the frame whose stack holds the record"`
 	By         string      `json:"by,omitempty" jsonschema_description:"who raised it"`
 	Exception  *ThrownJSON `json:"exception,omitempty" jsonschema_description:"object of a C++ exception"`
 }
@@ -82,6 +83,25 @@ func thrownJSON(t *crash.Thrown, h hexer) *ThrownJSON {
 		j.HResult, j.TypesByHResult = hex32(t.HResult), t.ByHResult
 	}
 	return j
+}
+
+// raisingJSON are the exceptions that threads were raising, with the threads.
+func raisingJSON(list []crash.Earlier, h hexer) []EarlierJSON {
+	out := earlierJSON(list, h)
+	for i := range out {
+		out[i].ThreadID = &list[i].ThreadID
+	}
+	return out
+}
+
+// raising writes which threads were raising or handling exceptions.
+func (t *text) raising(inc *triage.Incident, list []crash.Earlier, opt Options) {
+	for i := range list {
+		if opt.Brief && i > 0 {
+			return
+		}
+		t.fact(opt, sgrYellow, "Raising", "thread "+t.threadID(list[i].ThreadID)+": "+t.earlierWords(inc, &list[i]))
+	}
 }
 
 // earlierWords say what an exception was that came before.

@@ -179,6 +179,7 @@ func (t *text) hangVerdict(inc *triage.Incident, a *AnalysisJSON, opt Options) {
 	if f := hangBlame(inc, opt.Verdict.Hang); f != nil && a.Blame != "" {
 		t.fact(opt, sgrBold, "Blame", joinWith(", ", callSite(f, t.arch)+sourceLine(f.Name.File, f.Name.Line), confidence(a.Confidence)))
 	}
+	t.raising(inc, opt.Verdict.Raising, opt)
 	t.nextSteps(a, opt)
 }
 
@@ -194,6 +195,9 @@ func (t *text) crashVerdict(inc *triage.Incident, c *crash.Verdict, opt Options)
 	if b := c.Blame; b != nil {
 		t.fact(opt, sgrBold, "Blame", callSite(b.Frame, t.arch)+sourceLine(b.Frame.Name.File, b.Frame.Name.Line))
 		t.fact(opt, "", "Because", joinWith(", ", string(b.Rule), b.Source, fmt.Sprintf("frame %d", b.Index)+found(b.Frame, archOf(inc, dump.AMD64)), behindGuesses(inc, b), confidence(b.Confidence)))
+	}
+	if v := opt.Verdict; inc.Crashing < 0 && v != nil && !v.OneThread {
+		t.fact(opt, sgrYellow, "Missing", fmt.Sprintf("the exception's thread, %x, is not in the dump", inc.Crash.ThreadID))
 	}
 	if in := inc.Crash.Instruction; in != nil && byProcessor(inc.Crash.Code) {
 		constant := ""

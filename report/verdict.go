@@ -39,6 +39,7 @@ func analysisJSON(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 	if v != nil {
 		a.Class = string(v.Kind)
 		a.crash(inc, v.Crash)
+		a.Raising = raisingJSON(v.Raising, hexFor(inc.System.Arch))
 		if inc.Crash != nil && !kernelSays(inc) && v.Crash.NoFault() {
 			a.noFault(inc, v)
 		}
@@ -128,7 +129,7 @@ func briefAnalysis(inc *triage.Incident, v *verdict.Verdict) *AnalysisJSON {
 		return nil
 	}
 	a.Reason, a.Blame = cut(a.Reason, briefWidth), cut(a.Blame, briefWidth)
-	a.NextSteps = nil
+	a.NextSteps, a.Raising = nil, briefEarlier(a.Raising)
 	if h := a.Hang; h != nil {
 		a.Hang = &HangAnalysisJSON{Class: h.Class, Confidence: h.Confidence}
 	}

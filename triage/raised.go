@@ -165,3 +165,17 @@ func frameOf(frames []Frame, va uint64, from int) int {
 	}
 	return i
 }
+
+// Raising reports whether a frame of the thread's user half raises or dispatches an
+// exception.
+func (t *Thread) Raising() bool {
+	if t.User == nil {
+		return false
+	}
+	for i := range t.User.Frames {
+		if raisers[t.User.Frames[i].Name.Function] {
+			return true
+		}
+	}
+	return false
+}

@@ -96,3 +96,38 @@ func (j *judge) raiserBelow(frame int) *triage.Frame {
 	}
 	return nil
 }
+
+// maxRaising is how many threads are named that raise exceptions.
+const maxRaising = 8
+
+// Raising finds the exceptions that threads of a user dump without an exception were
+// raising or handling, the innermost of each: whoever wrote the dump did not say, or it
+// was taken while an error was being reported. A nil r means the built-in rules.
+func Raising(inc *triage.Incident, r *Rules) []Earlier {
+	if inc.Crash != nil || inc.BugCheck != nil && !inc.LiveCompanion() || inc.UserSpace == nil {
+		return nil
+	}
+	if r == nil {
+		r = NewRules(nil)
+	}
+	var out []Earlier
+	for i := range inc.Threads {
+		t := &inc.Threads[i]
+		if !t.Raising() || len(out) == maxRaising {
+			continue
+		}
+		j := &judge{inc: inc, thread: t, frames: t.User.Frames, mem: inc.UserSpace, arch: t.User.Registers.Arch, rules: r, v: &Verdict{}}
+		for _, x := range j.mem.Raised(t) {
+			if !x.Live {
+				continue
+			}
+			e := Earlier{Raised: x, By: j.raiserBelow(x.Frame)}
+			if x.Code == codeCxx {
+				e.Thrown = j.msvcObject(x.Parameters)
+			}
+			out = append(out, e)
+			break
+		}
+	}
+	return out
+}

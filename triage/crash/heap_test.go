@@ -37,3 +37,44 @@ func TestHeapFailureX86(t *testing.T) {
 		}
 	}
 }
+
+// A dump without an exception that was written while one was being reported.
+func TestRaising(t *testing.T) {
+	const sp = 0x70000
+	const app, base = `C:\demo\app.exe`, `C:\Windows\System32\kernelbase.dll`
+	frames := []triage.Frame{frameIn(base, "UnhandledExceptionFilter"), frameIn(base, "RaiseException"), frameIn(app, "_CxxThrowException"), frameIn(app, "parse")}
+	share(frames)
+	for i := range frames {
+		frames[i].SP = sp + 0x100*uint64(i)
+	}
+	stack := make([]byte, 0x400)
+	// code, flags, record, address, number of parameters, parameters
+	for i, v := range []uint64{0xe06d7363 | 1<<32, 0, 0x1010, 4, 0x19930520, sp + 0x300, 0x5000, 0x1000} {
+		binary.LittleEndian.PutUint64(stack[0x120+8*i:], v)
+	}
+	inc := incident(0, frames...)
+	inc.Crash = nil
+	th := &inc.Threads[0]
+	th.StackBase, th.User.Registers.Arch = sp+0x400, dump.AMD64
+	inc.UserSpace = triage.NewView(pages{sp: stack}, nil, []*triage.Module{frames[0].Module})
+	got := Raising(inc, nil)
+	if len(got) != 1 || got[0].Code != codeCxx || got[0].Frame != 1 || got[0].ThreadID != 1 || got[0].By == nil || got[0].By.Name.Function != "parse" || got[0].Thrown == nil || got[0].Thrown.Address != sp+0x300 {
+		t.Fatalf("%+v", got)
+	}
+	inc.Crash = &triage.Crash{}
+	if got := Raising(inc, nil); got != nil {
+		t.Errorf("beside an exception of the dump's own: %+v", got)
+	}
+	inc.Crash, frames[1].Name.Function = nil, "CloseHandle"
+	if got := Raising(inc, nil); got != nil {
+		t.Errorf("without a frame that raises: %+v", got)
+	}
+	// Where the exception is terminate's, the one that led to it is live.
+	frames[1].Name.Function = "RaiseException"
+	frames[0].Name.Function = "terminate"
+	inc.Crash = incident(codeFailFast).Crash
+	inc.Crash.Parameters = []uint64{7}
+	if v := Of(inc, nil); len(v.Earlier) != 1 || !v.Earlier[0].Live || v.Earlier[0].By == nil || v.Earlier[0].By.Name.Function != "parse" {
+		t.Errorf("%+v", v.Earlier)
+	}
+}

@@ -33,6 +33,7 @@ type Verdict struct {
 	Crash    *crash.Verdict
 	Hang     *hang.Verdict
 	BugCheck *bugcheck.Verdict
+	Raising  []crash.Earlier // what threads raise or handle, of a dump without an exception
 	// Signature names the incident; nil when what it is made from was left out.
 	Signature *signature.Signature
 	OneThread bool // as Options.OneThread: Hang has the thread's wait, and no say on the process
@@ -117,6 +118,7 @@ func Of(inc *triage.Incident, opt Options) *Verdict {
 		r = builtIn()
 	}
 	v := &Verdict{Crash: crash.Of(inc, r.crash), Hang: hang.Of(inc, r.hang), BugCheck: bugcheck.Of(inc, r.bugcheck), OneThread: opt.OneThread}
+	v.Raising = crash.Raising(inc, r.crash)
 	v.Kind = v.kind(inc)
 	if opt.OneProcess && v.Kind == KindBugCheck && inc.Crashing < 0 {
 		return v
