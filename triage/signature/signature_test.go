@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,6 +207,11 @@ func TestFatesOfAStackOverflow(t *testing.T) {
 	}
 	if s.Text != "STACK_OVERFLOW | app!a | app!c | app!b" {
 		t.Errorf("text %s", s.Text)
+	}
+	// Its places in the code are those of a fault of another class with these frames.
+	other := Of(newScene(1<<32).crash(av, "app!a\napp!c\napp!b\napp!start\napp!main", 0, 0), Options{})
+	if !slices.Equal(s.DepthIDs, other.DepthIDs) || s.ID == other.ID {
+		t.Errorf("depth ids %v, of another class %v", s.DepthIDs, other.DepthIDs)
 	}
 	// Nothing but the recursion and what struck.
 	s = Of(newScene(1<<32).crash(0xc00000fd, "app!leaf\n"+strings.TrimSuffix(strings.Repeat("app!b\napp!a\n", 3), "\n")), Options{})
