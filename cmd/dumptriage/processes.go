@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"dumptriage/dump"
@@ -111,7 +114,20 @@ func oneProcess(c *cli.Context, d *triage.Dump) (*dump.Process, error) {
 		return nil, err
 	}
 	if len(found) > 1 {
-		return nil, usagef("%d processes are called %q: name one by its id or address (see: dumptriage processes)", len(found), c.String(processFlag.Name))
+		return nil, usagef("%d processes are called %q: %s; name one by its id or address (see: dumptriage processes)", len(found), c.String(processFlag.Name), someOf(found))
 	}
 	return found[0], nil
+}
+
+// someOf names the first of several processes.
+func someOf(all []*dump.Process) string {
+	const most = 8
+	var names []string
+	for _, p := range all[:min(most, len(all))] {
+		names = append(names, named(p))
+	}
+	if len(all) > most {
+		names = append(names, fmt.Sprintf("%d more", len(all)-most))
+	}
+	return strings.Join(names, ", ")
 }
