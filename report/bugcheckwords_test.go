@@ -19,7 +19,7 @@ func bugCheckOf(t *testing.T, code uint32, parameters [4]uint64) (text string, d
 // What is not documented is said not to be, in the text and in the JSON; nobody takes
 // silence for a zero.
 func TestUndocumentedParameters(t *testing.T) {
-	const undocumented, none = "\nParameters: undocumented, the public reference does not say what they mean\nArg1: ", "\nParameters: none by the public reference\nArg1: "
+	const undocumented, none = "\nParameters: undocumented, no public description of them is known\nArg1: ", "\nParameters: none by the public reference\nArg1: "
 	for _, c := range []struct {
 		code  uint32
 		first uint64

@@ -10,7 +10,7 @@ type BugCheckJSON struct {
 	Parameters       []string            `json:"parameters" jsonschema:"minItems=4,maxItems=4"`
 	ParameterMeaning []string            `json:"parameter_meaning,omitempty" jsonschema:"minItems=4,maxItems=4"`
 	ParameterDetails []ParameterJSON     `json:"parameter_details,omitempty" jsonschema:"minItems=4,maxItems=4" jsonschema_description:"what the parameters' values say"`
-	Documented       string              `json:"parameters_documented,omitempty" jsonschema_description:"none when the public reference says that there are none, undocumented when it does not say what they mean; absent when it does"`
+	Documented       string              `json:"parameters_documented,omitempty" jsonschema_description:"none when the public reference says that there are none, undocumented when no public description of them is known; absent when there is one"`
 	Unverified       bool                `json:"unverified,omitempty" jsonschema_description:"the meaning of the parameters was not checked against the public reference"`
 	Live             bool                `json:"live"`
 	BrokenDriver     string              `json:"broken_driver,omitempty" jsonschema_description:"that the kernel itself held responsible"`

@@ -203,7 +203,7 @@ func (t *text) bugCheck(inc *triage.Incident, v *bugcheck.Verdict) {
 	case d == codes.NoParameters && values != [4]uint64{}:
 		t.line("", "Parameters: none by the public reference")
 	case d == codes.Undocumented:
-		t.line("", "Parameters: undocumented, the public reference does not say what they mean")
+		t.line("", "Parameters: undocumented, no public description of them is known")
 	}
 	params, unverified := codes.BugCheckParams(b.Code, values)
 	for i, p := range params {

@@ -124,7 +124,7 @@ type Documentation string
 const (
 	Documented   Documentation = "documented"
 	NoParameters Documentation = "none"         // its page says that it has none
-	Undocumented Documentation = "undocumented" // its page does not say, or it has no page
+	Undocumented Documentation = "undocumented" // its page does not say, or none was found
 )
 
 // BugCheckDocumented tells whether the public reference says what a bugcheck's

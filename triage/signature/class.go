@@ -73,14 +73,61 @@ func classOf(inc *triage.Incident) (Kind, string) {
 		return KindSnapshot, classSnapshot // a kernel dump beside a user dump changes no name
 	}
 	code := inc.BugCheck.Code
+	if code>>28 == 1 {
+		code &^= 1 << 28 // set in small dumps: 0x1000007E is 0x7E
+	}
 	if !inc.BugCheck.Live && !liveCode(code) {
-		return KindBugCheck, fmt.Sprintf("BUGCHECK_0x%X", code)
+		return KindBugCheck, fmt.Sprintf("BUGCHECK_0x%X", code) + subcode(code, inc.BugCheck.Parameters)
 	}
 	kind := KindSnapshot
 	if liveCode(code) && !ofPrograms[code] {
 		kind = KindLiveDump
 	}
-	return kind, fmt.Sprintf("LIVE_0x%X", code)
+	return kind, fmt.Sprintf("LIVE_0x%X", code) + subcode(code, inc.BugCheck.Parameters)
+}
+
+// subcodes are the bugchecks whose code stands for several failures that have no more in
+// common than two codes, and the parameter, from 0, that tells them apart. They are this
+// package's own for the same reason as classes.
+var subcodes = map[uint32]int{
+	0x19:  0, // BAD_POOL_HEADER
+	0x1a:  0, // MEMORY_MANAGEMENT
+	0x4e:  0, // PFN_LIST_CORRUPT
+	0x7f:  0, // UNEXPECTED_KERNEL_MODE_TRAP
+	0x9f:  0, // DRIVER_POWER_STATE_FAILURE
+	0xa0:  0, // INTERNAL_POWER_ERROR
+	0xc1:  3, // SPECIAL_POOL_DETECTED_MEMORY_CORRUPTION
+	0xc2:  0, // BAD_POOL_CALLER
+	0xc4:  0, // DRIVER_VERIFIER_DETECTED_VIOLATION
+	0xc9:  0, // DRIVER_VERIFIER_IOMANAGER_VIOLATION
+	0xe6:  0, // DRIVER_VERIFIER_DMA_VIOLATION
+	0xfe:  0, // BUGCODE_USB_DRIVER
+	0x109: 3, // CRITICAL_STRUCTURE_CORRUPTION
+	0x10d: 0, // WDF_VIOLATION
+	0x10e: 0, // VIDEO_MEMORY_MANAGEMENT_INTERNAL
+	0x119: 0, // VIDEO_SCHEDULER_INTERNAL_ERROR
+	0x124: 0, // WHEA_UNCORRECTABLE_ERROR
+	0x133: 0, // DPC_WATCHDOG_VIOLATION
+	0x139: 0, // KERNEL_SECURITY_CHECK_FAILURE
+	0x13a: 0, // KERNEL_MODE_HEAP_CORRUPTION
+	0x144: 0, // BUGCODE_USB3_DRIVER
+	0x15e: 0, // BUGCODE_NDIS_DRIVER_LIVE_DUMP
+	0x18c: 0, // HYPERGUARD_VIOLATION
+	0x1c4: 0, // DRIVER_VERIFIER_DETECTED_VIOLATION_LIVEDUMP
+	0x1d3: 0, // WFP_INVALID_OPERATION
+}
+
+// maxSubcode is above all known ones: what is larger is an address or damage, another in
+// each dump.
+const maxSubcode = 1 << 20
+
+// subcode is what a bugcheck's text has behind its code: "_8" for the double fault of 0x7F.
+func subcode(code uint32, values [4]uint64) string {
+	param, ok := subcodes[code]
+	if !ok || values[param] >= maxSubcode {
+		return ""
+	}
+	return fmt.Sprintf("_%X", values[param])
 }
 
 // liveCode reports whether a code is used for live dumps only.

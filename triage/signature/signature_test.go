@@ -102,6 +102,37 @@ func TestBugCheck(t *testing.T) {
 	}
 }
 
+// Failures that share a code are not one bucket, the same failure in a small dump and in
+// a full one is. What is no kind but an address splits nothing.
+func TestBugCheckSubcode(t *testing.T) {
+	for _, x := range []struct {
+		code  uint32
+		param [4]uint64
+		want  string
+	}{
+		{0x7f, [4]uint64{8, 0xffff900012340000, 0x406f8, 0xfffff80012345678}, "BUGCHECK_0x7F_8"},
+		{0x1000007f, [4]uint64{8}, "BUGCHECK_0x7F_8"},
+		{0x7f, [4]uint64{}, "BUGCHECK_0x7F_0"},
+		{0x1000007e, [4]uint64{0xffffffffc0000005}, "BUGCHECK_0x7E"},
+		{0x1a, [4]uint64{0x41790}, "BUGCHECK_0x1A_41790"},
+		{0x1a, [4]uint64{0xffffe00012345678}, "BUGCHECK_0x1A"},
+		{0x139, [4]uint64{3, 0xffff900012340000}, "BUGCHECK_0x139_3"},
+		{0x109, [4]uint64{0xa39fdf0b2a5b1f5b, 0xb3b6eb917cd9f30c, 0xfffff80012345678, 1}, "BUGCHECK_0x109_1"},
+		{0xd1, [4]uint64{8, 2, 0, 0xfffff80012345678}, "BUGCHECK_0xD1"}, // an address
+		{0x15e, [4]uint64{0x26}, "LIVE_0x15E_26"},
+		{0xdeaddead, [4]uint64{1}, "BUGCHECK_0xDEADDEAD"},
+	} {
+		s := newScene(0xfffff80000000000)
+		inc := s.snapshot()
+		inc.Crashing = 0
+		inc.Threads = []triage.Thread{{Kernel: s.half("nt!KeBugCheckEx\nntfs!Read")}}
+		inc.BugCheck = &triage.BugCheck{BugCheck: dump.BugCheck{Code: x.code, Parameters: x.param}}
+		if got, _, _ := strings.Cut(Of(inc, Options{}).Text, " | "); got != x.want {
+			t.Errorf("%#x %x: %s, want %s", x.code, x.param, got, x.want)
+		}
+	}
+}
+
 // A live dump never reads like a system that stopped, whether its layout tells or
 // only its code. What a watchdog of the kernel found is named by the kernel's stack,
 // what somebody asked for by the program's.
