@@ -1,18 +1,15 @@
 package similar
 
-import (
-	"math"
-	"strings"
-)
+import "math"
 
 // costs are the parameters in fixed-point numbers.
 type costs struct {
-	system, chain, unnamed, hidden, variant, gap, gaps, topSystem, top, cut, way, topWay, utility int32
+	system, chain, place, unnamed, hidden, variant, gap, gaps, wrap, reported, topSystem, top, cut, way, topWay, utility int32
 }
 
 func (p *Params) costs() costs {
-	return costs{fixed(p.System), fixed(p.Chain), fixed(p.Unnamed), fixed(p.Hidden), fixed(p.Variant), fixed(p.Gap), fixed(p.Gaps),
-		fixed(p.TopSystem), fixed(p.Top), fixed(p.Cut), fixed(p.Way), fixed(p.TopWay), fixed(p.Utility)}
+	return costs{fixed(p.System), fixed(p.Chain), fixed(p.Place), fixed(p.Unnamed), fixed(p.Hidden), fixed(p.Variant), fixed(p.Gap), fixed(p.Gaps),
+		fixed(p.Wrap), fixed(p.Reported), fixed(p.TopSystem), fixed(p.Top), fixed(p.Cut), fixed(p.Way), fixed(p.TopWay), fixed(p.Utility)}
 }
 
 // never is said where nothing is in common. It is far from the least number, so that all
@@ -37,6 +34,30 @@ func score(evidence int32) float64 {
 	return e / (math.Abs(e) + half)
 }
 
+// side is one of two stacks that are aligned.
+type side struct {
+	entries []entry
+	weights [MaxDepth]int32
+	ranks   [MaxDepth]uint8 // how many of the program's frames are above, wrappers left out
+	top     int             // the place of the first of them; the stack's depth when there is none
+}
+
+func (m *Model) weigh(s *Stack, into *side) {
+	into.entries, into.top = s.entries, len(s.entries)
+	rank := 0
+	for i := range s.entries {
+		e := &s.entries[i]
+		into.ranks[i], into.weights[i] = uint8(rank), m.weight(e, rank)
+		if e.system || m.names[e.id].wrapper {
+			continue
+		}
+		if rank == 0 {
+			into.top = i
+		}
+		rank++
+	}
+}
+
 // align returns what the best alignment of two stacks says for their being of one
 // fault, in units of 1/one: never when no frame matches, or when all that match cannot
 // speak for it. It is the same for both orders.
@@ -46,8 +67,9 @@ func score(evidence int32) float64 {
 // when one of the stacks has a frame there that the other lacks.
 func (m *Model) align(a, b *Stack) int32 {
 	x, y := a.entries, b.entries
-	wx, wy := m.weigh(x, &m.weights[0]), m.weigh(y, &m.weights[1])
-	if m.most(a, b, wx, wy) <= 0 {
+	m.weigh(a, &m.sides[0])
+	m.weigh(b, &m.sides[1])
+	if m.most(a, b) <= 0 {
 		return never
 	}
 	match, gap := m.rows[0][:len(y)+1], m.rows[1][:len(y)+1]
@@ -55,20 +77,20 @@ func (m *Model) align(a, b *Stack) int32 {
 	match[0], gap[0] = 0, never
 	skips := m.skips[:len(y)]
 	for k := range y {
-		skips[k] = m.skip(&y[k])
+		skips[k] = m.skip(&m.sides[1], k)
 		match[k+1], gap[k+1] = never, skips[k].after(match[k], gap[k])
 	}
 	best := int32(never)
 	for i := range x {
 		match, gap, matched, gapped = matched, gapped, match, gap
-		skip := m.skip(&x[i])
+		skip := m.skip(&m.sides[0], i)
 		match[0], gap[0] = never, skip.after(matched[0], gapped[0])
 		for k := range y {
 			match[k+1] = never
 			if x[i].id == y[k].id || x[i].module == y[k].module {
-				if to := m.pair(x, y, i, k, matched[k], gapped[k]); to > never/2 {
+				if to := m.pair(i, k, matched[k], gapped[k]); to > never/2 {
 					match[k+1] = to
-					best = max(best, to+m.end(x, y, i, k))
+					best = max(best, to+m.end(i, k))
 				}
 			}
 			gap[k+1] = max(skip.after(matched[k+1], gapped[k+1]), skips[k].after(match[k], gap[k]))
@@ -77,68 +99,57 @@ func (m *Model) align(a, b *Stack) int32 {
 	return best
 }
 
-func (m *Model) weigh(entries []entry, into *[MaxDepth]int32) []int32 {
-	for i := range entries {
-		into[i] = m.weight(&entries[i])
-	}
-	return into[:len(entries)]
-}
-
 // most is more than an alignment can say: all frames that both have, in whatever order.
 // What is against it is only that the one's topmost is not among the other's frames.
-func (m *Model) most(a, b *Stack, wa, wb []int32) int32 {
+func (m *Model) most(a, b *Stack) int32 {
+	x, y := &m.sides[0], &m.sides[1]
 	sum := int32(a.unnamed+b.unnamed) * max(m.costs.hidden, 0)
 	lacksA, lacksB := m.costs.top, m.costs.top
 	for i, k := 0, 0; i < len(a.sorted) && k < len(b.sorted); {
 		p, q := a.sorted[i], b.sorted[k]
-		switch x, y := a.entries[p].id, b.entries[q].id; {
-		case x == y:
-			sum += (wa[p] + wb[q]) / 2
-			if int(p) == a.top {
+		switch r, s := a.entries[p].id, b.entries[q].id; {
+		case r == s:
+			sum += (x.weights[p] + y.weights[q]) / 2
+			if int(p) == x.top {
 				lacksA = 0
 			}
-			if int(q) == b.top {
+			if int(q) == y.top {
 				lacksB = 0
 			}
 			i++
 			k++
-		case x < y:
+		case r < s:
 			i++
 		default:
 			k++
 		}
 	}
-	if a.unnamed+b.unnamed > 0 || a.top == len(a.entries) || b.top == len(b.entries) || sum == 0 {
+	if a.unnamed+b.unnamed > 0 || x.top == len(a.entries) || y.top == len(b.entries) || sum == 0 {
 		return sum
 	}
-	if p, q := &a.entries[a.top], &b.entries[b.top]; m.variants(p, q) {
-		return sum + max((wa[a.top]+wb[b.top])/2+m.costs.variant, 0)
+	if m.variants(&a.entries[x.top], &b.entries[y.top]) {
+		return sum + max((x.weights[x.top]+y.weights[y.top])/2+m.costs.variant, 0)
 	}
 	return sum + min(lacksA, 0) + min(lacksB, 0)
 }
 
-// variants reports whether two frames are of one routine, by their names.
-func (m *Model) variants(a, b *entry) bool {
-	p, q := m.names[a.id].text, m.names[b.id].text
-	return a.module == b.module && (strings.HasPrefix(p, q) || strings.HasPrefix(q, p))
-}
-
 // pair is the best down to two frames that are matched with each other: never when they may
 // not be.
-func (m *Model) pair(x, y []entry, i, k int, matched, gapped int32) int32 {
-	a, b := &x[i], &y[k]
-	mean := (m.weights[0][i] + m.weights[1][k]) / 2
+func (m *Model) pair(i, k int, matched, gapped int32) int32 {
+	x, y := &m.sides[0], &m.sides[1]
+	a, b := &x.entries[i], &y.entries[k]
+	mean := (x.weights[i] + y.weights[k]) / 2
 	switch {
 	case a.id == b.id:
 	case a.unnamed || b.unnamed:
-		mean = min(m.costs.hidden, m.weights[0][i], m.weights[1][k])
-	case a.rank == 0 && b.rank == 0 && m.variants(a, b):
+		mean = min(m.costs.hidden, x.weights[i], y.weights[k], times(m.costs.unnamed, m.position[max(x.ranks[i], y.ranks[k])]))
+	case x.ranks[i] == 0 && y.ranks[k] == 0 && m.variants(a, b):
 		mean += m.costs.variant
 	default:
 		return never
 	}
 	chained := mean
-	if a.rank > 0 && b.rank > 0 {
+	if x.ranks[i] > 0 && y.ranks[k] > 0 {
 		chained = times(mean, m.costs.chain)
 	}
 	return max(matched+chained, gapped+mean)
@@ -150,9 +161,14 @@ type skips struct{ first, more int32 }
 
 func (s skips) after(match, gap int32) int32 { return max(match+s.first, gap+s.more) }
 
-func (m *Model) skip(e *entry) skips {
+func (m *Model) skip(s *side, i int) skips {
+	e := &s.entries[i]
 	switch {
-	case e.rank > 0:
+	case e.reported:
+		return skips{m.costs.reported, m.costs.reported}
+	case m.names[e.id].wrapper && !e.system:
+		return skips{m.costs.wrap, m.costs.wrap}
+	case s.ranks[i] > 0:
 		return skips{m.costs.gap, m.costs.gaps}
 	case e.system:
 		return skips{m.costs.topSystem, m.costs.topSystem}
@@ -161,14 +177,16 @@ func (m *Model) skip(e *entry) skips {
 }
 
 // end is what it costs that what follows a match is not compared.
-func (m *Model) end(x, y []entry, i, k int) int32 {
+func (m *Model) end(i, k int) int32 {
+	x, y := &m.sides[0], &m.sides[1]
 	switch {
-	case i == len(x)-1 && k == len(y)-1:
+	case i == len(x.entries)-1 && k == len(y.entries)-1:
 		return 0
-	case i == len(x)-1 || k == len(y)-1:
+	case i == len(x.entries)-1 || k == len(y.entries)-1:
 		return m.costs.cut
-	case x[i].rank > 0 && y[k].rank > 0:
+	case x.ranks[i] > 0 && y.ranks[k] > 0:
 		return m.costs.way
 	}
-	return m.costs.topWay + m.costs.utility*max(0, int32(min(m.names[x[i].id].callers, 100))-fewCallers)
+	callers := max(m.names[x.entries[i].id].callers, m.names[y.entries[k].id].callers)
+	return m.costs.topWay + m.costs.utility*max(0, int32(min(callers, 100))-fewCallers)
 }

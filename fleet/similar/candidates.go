@@ -19,12 +19,14 @@ const (
 func (m *Model) candidates(s *Stack, group uint32) []int32 {
 	var found []int32
 	lookups := 0
-	for _, e := range m.rarest(s) {
-		leads := m.leads[e.id]
+	at := &m.sides[0]
+	m.weigh(s, at)
+	for _, i := range m.rarest(s) {
+		leads := m.leads[s.entries[i].id]
 		if lookups += len(leads); lookups > maxLookups {
 			break
 		}
-		w := max(m.weight(&e), 1)
+		w := max(at.weights[i], 1)
 		for _, c := range leads {
 			if m.clusters[c].group != group {
 				continue
@@ -44,17 +46,18 @@ func (m *Model) candidates(s *Stack, group uint32) []int32 {
 	return found[:min(len(found), maxCandidates)]
 }
 
-// rarest returns a stack's frames that some representative has, each name once and those of
-// the fewest clusters first.
-func (m *Model) rarest(s *Stack) []entry {
-	var out []entry
-	for e := range s.distinct {
-		if len(m.leads[e.id]) > 0 {
-			out = append(out, e)
+// rarest returns the places of a stack's frames that some representative has, each name once
+// and those of the fewest clusters first.
+func (m *Model) rarest(s *Stack) []int {
+	var out []int
+	for i := range s.distinct {
+		if len(m.leads[s.entries[i].id]) > 0 {
+			out = append(out, i)
 		}
 	}
-	slices.SortFunc(out, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(len(m.leads[a.id]), len(m.leads[b.id])), cmp.Compare(m.names[a.id].text, m.names[b.id].text))
+	slices.SortFunc(out, func(i, k int) int {
+		a, b := s.entries[i].id, s.entries[k].id
+		return cmp.Or(cmp.Compare(len(m.leads[a]), len(m.leads[b])), cmp.Compare(m.names[a].text, m.names[b].text))
 	})
 	return out[:min(len(out), rareFrames)]
 }

@@ -6,75 +6,101 @@ import (
 	"slices"
 )
 
-// cluster is a leader and other members that stand for what the cluster is like.
+// cluster is the kinds of stacks that are taken for one fault's.
 type cluster struct {
 	id    string
 	group uint32
-	reps  []*Stack // the leader first
+	reps  []rep // the leader first
 	size  int
+}
+
+// rep is a member that stands for a kind of stacks, and how many are of that kind.
+type rep struct {
+	stack *Stack
+	near  int
 }
 
 // Cluster is a cluster as it is kept.
 type Cluster struct {
-	ID              string     // the leader's
-	Group           string     // clusters of different groups are never compared
-	Representatives [][]string // frames of the leader, then of others
-	Size            int        // members
+	ID    string // the leader's
+	Group string // clusters of different groups are never compared
+	Kinds []Kind // the leader's first
+}
+
+// Kind is a kind of stacks: a member that represents it, and how many members are of it.
+type Kind struct {
+	ID     string // the representative's
+	Frames []string
+	Size   int
 }
 
 // Placed is where a stack came.
 type Placed struct {
 	Cluster string
+	Kind    string  // the representative's id: the stack's own when it became one
 	Score   float64 // against the cluster's representatives; 1 for a leader itself
-	New     bool
-	// Represents is set when the stack became one of the representatives, behind
-	// those that there were.
-	Represents bool
-	// United are clusters that were then found to be of the same fault, one after the other.
-	United []Union
+	New     bool    // it leads a new cluster
+	// Remade are clusters whose kinds of stacks have changed by more than this stack, with the
+	// kinds that they have now: none when a cluster is a part of others. The stack's own is
+	// among them when it has become a part of another.
+	Remade []Remade
 }
 
-// Union is a cluster that has become a part of an older one. Its representatives come behind
-// those that the older one had.
-type Union struct{ Part, Whole string }
+// Remade is a cluster and the ids of its kinds of stacks.
+type Remade struct {
+	ID, Group string
+	Kinds     []string
+}
 
 const (
-	maxReps = 4 // of a cluster that has not absorbed another
-	// familiar is how much of what a stack says of itself may be missing for it to tell
-	// nothing of the cluster that the representatives do not.
-	familiar = 2 * one
-	// worst is the most that one representative may say against a stack, in a mean.
-	worst = -5 * one
+	maxReps  = 8        // of a cluster, by stacks that join it
+	mostReps = 12       // of one that others have become a part of
+	worst    = -5 * one // the most that one representative may say against a stack, in a mean
 )
 
 // Place puts a stack into a cluster: one of those of its group, or a new one
 // with the given id. A caller gives each distinct stack once.
 func (m *Model) Place(id, group string, frames []string) Placed {
 	s := m.Stack(frames)
+	s.id = id
 	g := m.group(group)
 	near := m.nearest(s, g, 1)
 	if len(near) == 0 || near[0].odds < fixed(m.params.Threshold) {
-		m.found(&cluster{id: id, group: g, size: 1}, s)
-		return Placed{Cluster: id, Score: 1, New: true}
+		m.represent(m.found(id, g), rep{s, 1})
+		return Placed{Cluster: id, Kind: id, Score: 1, New: true}
 	}
 	at := near[0].cluster
 	c := m.clusters[at]
-	c.size++
-	p := Placed{Cluster: c.id, Score: score(near[0].evidence)}
-	if len(c.reps) < maxReps && near[0].evidence < m.own(s)-familiar {
-		m.represent(at, s)
-		p.Represents = true
+	p := Placed{Cluster: c.id, Kind: id, Score: score(near[0].evidence)}
+	if len(c.reps) < maxReps && near[0].evidence < m.own(s)-fixed(m.params.Familiar) {
+		m.represent(at, rep{s, 1})
+	} else {
+		r := &c.reps[near[0].rep]
+		r.near++
+		c.size++
+		p.Kind = r.stack.id
 	}
-	if c.size&(c.size-1) == 0 { // each time that it has doubled
-		p.United = m.unite(at)
+	if due(c.size) {
+		p.Remade = m.remake(at, group)
 	}
 	return p
 }
 
+// due reports whether a cluster of a size is looked at anew: when it has grown by half or
+// a third.
+func due(size int) bool {
+	for size%2 == 0 && size > 2 {
+		size /= 2
+	}
+	return size == 2 || size == 3
+}
+
 // own is what a stack says of itself.
 func (m *Model) own(s *Stack) (sum int32) {
+	at := &m.sides[0]
+	m.weigh(s, at)
 	for i := range s.entries {
-		sum += m.weight(&s.entries[i])
+		sum += at.weights[i]
 	}
 	return sum
 }
@@ -88,45 +114,55 @@ func (m *Model) group(name string) uint32 {
 	return g
 }
 
-// found adds a cluster with its leader.
-func (m *Model) found(c *cluster, leader *Stack) {
-	m.clusters, m.shared = append(m.clusters, c), append(m.shared, 0)
+// found adds a cluster, whose leader is to follow.
+func (m *Model) found(id string, group uint32) int32 {
+	m.clusters, m.shared = append(m.clusters, &cluster{id: id, group: group}), append(m.shared, 0)
 	m.live++
 	m.countAll()
-	m.represent(int32(len(m.clusters)-1), leader)
+	return int32(len(m.clusters) - 1)
 }
 
 func (m *Model) countAll() { m.all = fixed(math.Log(float64(m.live) + newcomers)) }
 
 // represent adds a representative, lists its frames and counts them.
-func (m *Model) represent(n int32, s *Stack) {
+func (m *Model) represent(n int32, r rep) {
 	c := m.clusters[n]
-	c.reps = append(c.reps, s)
-	for e := range s.distinct {
-		if at, listed := slices.BinarySearch(m.leads[e.id], n); !listed {
-			m.leads[e.id] = slices.Insert(m.leads[e.id], at, n)
-			m.names[e.id].clusters++
+	c.reps = append(c.reps, r)
+	c.size += r.near
+	for i := range r.stack.distinct {
+		id := r.stack.entries[i].id
+		if at, listed := slices.BinarySearch(m.leads[id], n); !listed {
+			m.leads[id] = slices.Insert(m.leads[id], at, n)
+			m.names[id].clusters++
 		}
 	}
-	m.countCaller(s)
+	m.countCaller(r.stack, 1)
+	m.meet(r.stack)
 }
 
-// countCaller counts the program's frame below its topmost one.
-func (m *Model) countCaller(s *Stack) {
-	if s.next == len(s.entries) || s.entries[s.next].unnamed {
-		return
+// empty takes all representatives out of a cluster.
+func (m *Model) empty(n int32) []rep {
+	c := m.clusters[n]
+	for _, r := range c.reps {
+		for i := range r.stack.distinct {
+			id := r.stack.entries[i].id
+			if at, listed := slices.BinarySearch(m.leads[id], n); listed {
+				m.leads[id] = slices.Delete(m.leads[id], at, at+1)
+				m.names[id].clusters--
+			}
+		}
+		m.countCaller(r.stack, -1)
 	}
-	top, next := s.entries[s.top].id, s.entries[s.next].id
-	if pair := uint64(top)<<32 | uint64(next); !m.callers[pair] {
-		m.callers[pair] = true
-		m.names[top].callers++
-	}
+	reps := c.reps
+	c.reps, c.size = nil, 0
+	return reps
 }
 
 // candidate is a cluster and what is said for it: by the best of its representatives,
 // and by its size too.
 type candidate struct {
 	cluster        int32
+	rep            int // the best
 	evidence, odds int32
 }
 
@@ -136,26 +172,29 @@ func (m *Model) nearest(s *Stack, group uint32, n int) []candidate {
 	var best []candidate
 	for _, c := range m.candidates(s, group) {
 		cl := m.clusters[c]
-		if evidence := m.against(s, cl); evidence > never {
-			best = insert(best, candidate{c, evidence, evidence + m.bonus(cl.size)}, n)
+		if rep, evidence := m.against(s, cl); evidence > never {
+			best = insert(best, candidate{c, rep, evidence, evidence + m.bonus(cl.size)}, n)
 		}
 	}
 	return best
 }
 
-// against is what a cluster's representatives say of a stack: the best of them, and the mean.
-func (m *Model) against(s *Stack, c *cluster) int32 {
+// against is what a cluster's representatives say of a stack: the best of them, which it
+// returns, and the mean of all members.
+func (m *Model) against(s *Stack, c *cluster) (at int, evidence int32) {
 	best, sum := int32(never), int64(0)
-	for _, r := range c.reps {
-		e := m.align(s, r)
-		best = max(best, e)
-		sum += int64(max(e, worst))
+	for i, r := range c.reps {
+		e := m.align(s, r.stack)
+		if e > best {
+			best, at = e, i
+		}
+		sum += int64(max(e, worst)) * int64(r.near)
 	}
 	if best <= never {
-		return never
+		return 0, never
 	}
-	mean := int32(sum / int64(len(c.reps)))
-	return best - times(best-mean, fixed(m.params.Mean))
+	mean := int32(sum / int64(c.size))
+	return at, best - times(best-mean, fixed(m.params.Mean))
 }
 
 // bonus is what a cluster's size says for it.
@@ -202,12 +241,14 @@ func (m *Model) Nearest(group string, frames []string, n int) []Match {
 func Restore(p Params, clusters []Cluster) *Model {
 	m := New(p)
 	for _, c := range clusters {
-		if len(c.Representatives) == 0 {
+		if len(c.Kinds) == 0 {
 			continue // nothing could ever be like it
 		}
-		m.found(&cluster{id: c.ID, group: m.group(c.Group), size: c.Size}, m.Stack(c.Representatives[0]))
-		for _, r := range c.Representatives[1:] {
-			m.represent(int32(len(m.clusters)-1), m.Stack(r))
+		n := m.found(c.ID, m.group(c.Group))
+		for _, k := range c.Kinds {
+			s := m.Stack(k.Frames)
+			s.id = k.ID
+			m.represent(n, rep{s, max(k.Size, 1)})
 		}
 	}
 	return m

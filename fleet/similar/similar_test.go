@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,8 @@ func frames(s string) []string { return strings.Fields(s) }
 
 // plain makes every weight the logarithm of 5/0.5, as of a model without clusters, and
 // every cost another.
-var plain = Params{System: 1, Chain: 1, Unnamed: 9, Hidden: 0.5, Variant: -2, Gap: -0.1, Gaps: -0.3, TopSystem: -0.7, Top: -1.1, Cut: -0.05, Way: -0.9, TopWay: -1.3}
+var plain = Params{System: 1, Chain: 1, Place: 9, Unnamed: 9, Hidden: 0.5, Variant: -2, Gap: -0.1, Gaps: -0.3, Wrap: -0.02, Wrapper: 4, Reported: -0.03,
+	TopSystem: -0.7, Top: -1.1, Cut: -0.05, Way: -0.9, TopWay: -1.3}
 
 func evidence(m *Model, a, b string) float64 {
 	e := m.align(m.Stack(frames(a)), m.Stack(frames(b)))
@@ -38,6 +40,9 @@ func TestAlignByHand(t *testing.T) {
 		{"the topmost missing", "a!f a!g a!h", "a!g a!h", 2*w - 1.1},
 		{"another one topmost", "a!f a!g a!h", "a!x a!g a!h", 2*w - 1.1 - 1.1},
 		{"the system's on top", "ntdll!RtlFreeHeap a!f", "a!f", w - 0.7},
+		{"the report of the fault on top", "ntdll!KiUserExceptionDispatch a!f a!g", "a!f a!g", 2*w - 0.03},
+		{"what is above the report", "a!x a!y ntdll!KiUserExceptionDispatch a!f a!g", "a!f a!g", 2*w - 3*0.03},
+		{"a report that nothing is below of", "a!f ntdll!KiUserExceptionDispatch", "a!f", w - 0.05},
 		{"one cut off", "a!f a!g a!h", "a!f a!g", 2*w - 0.05},
 		{"other ways", "a!f a!g a!x a!y", "a!f a!g a!u", 2*w - 0.9},
 		{"other ways right below the topmost", "a!f a!x a!y", "a!f a!u a!v", w - 1.3},
@@ -75,7 +80,7 @@ func TestWeights(t *testing.T) {
 		{"position", set(func(p *Params) { p.Position = 1 }), "a!f a!g a!h", w + w/2 + w/3},
 		{"position behind the system's", set(func(p *Params) { p.Position = 1 }), "ntdll!RtlFreeHeap a!f a!g", w + w + w/2},
 		{"system", set(func(p *Params) { p.System = 0.25 }), "ntdll!RtlFreeHeap a!f", w/4 + w},
-		{"unnamed", set(func(p *Params) { p.Unnamed = 0.8 }), "a!f a+12", w + 0.8},
+		{"unnamed", set(func(p *Params) { p.Place = 0.8 }), "a!f a+12", w + 0.8},
 		{"chain", set(func(p *Params) { p.Chain = 0.5 }), "a!f a!g a!h", w + w/2 + w/2},
 	} {
 		if got := evidence(c.m, c.s, c.s); !(math.Abs(got-c.want) < 1e-3) {
@@ -140,7 +145,7 @@ func random(r *rand.Rand, n int) [][]string {
 func place(m *Model, stacks [][]string, from int) (out []string) {
 	for i, s := range stacks {
 		p := m.Place(fmt.Sprintf("s%d", from+i), "g", s)
-		out = append(out, fmt.Sprintf("%s %.6f %v %v", p.Cluster, p.Score, p.New, p.United))
+		out = append(out, fmt.Sprintf("%s %.6f %v %v", p.Cluster+" "+p.Kind, p.Score, p.New, p.Remade))
 	}
 	return out
 }
@@ -170,13 +175,13 @@ func stateOf(m *Model) (out []Cluster) {
 		if len(c.reps) == 0 {
 			continue // it is a part of another
 		}
-		kept := Cluster{ID: c.id, Group: "g", Size: c.size}
+		kept := Cluster{ID: c.id, Group: "g"}
 		for _, r := range c.reps {
-			var list []string
-			for _, e := range r.entries {
-				list = append(list, m.names[e.id].text)
+			k := Kind{ID: r.stack.id, Size: r.near}
+			for _, e := range r.stack.entries {
+				k.Frames = append(k.Frames, m.names[e.id].text)
 			}
-			kept.Representatives = append(kept.Representatives, list)
+			kept.Kinds = append(kept.Kinds, k)
 		}
 		out = append(out, kept)
 	}
@@ -201,25 +206,110 @@ func TestGroupsStayApart(t *testing.T) {
 }
 
 // A member that tells something new is compared with, and what it says is tempered by
-// the mean of all.
+// the mean of all members.
 func TestRepresentatives(t *testing.T) {
 	p := plain
-	p.Unite = 90
+	p.Unite, p.Familiar = 90, 2
 	w := math.Log(6 / 1.5) // of frames that the one cluster has
 	way := w - 1.3         // for a stack that has the topmost frame alone
 	like := 3*w - 0.9      // and for one that has three of the second representative's
-	for mean, want := range map[float64]float64{0: like, 0.5: (like + (like+way)/2) / 2} {
+	for mean, want := range map[float64]float64{0: like, 0.5: (like + (like+2*way)/3) / 2} {
 		p.Mean = mean
 		m := New(p)
 		m.Place("lead", "g", frames("a!f a!g a!h a!i"))
-		if got := m.Place("way", "g", frames("a!f a!x a!y a!z")); got.Cluster != "lead" || !got.Represents || math.Abs(got.Score-way/(way+half)) > 1e-4 {
+		if got := m.Place("way", "g", frames("a!f a!x a!y a!z")); got.Cluster != "lead" || got.Kind != "way" || math.Abs(got.Score-way/(way+half)) > 1e-4 {
 			t.Errorf("another way: %+v", got)
 		}
-		if got := m.Place("same", "g", frames("a!f a!g a!h a!i")); got.Cluster != "lead" || got.Represents {
+		if got := m.Place("same", "g", frames("a!f a!g a!h a!i")); got.Cluster != "lead" || got.Kind != "lead" {
 			t.Errorf("one that tells nothing new: %+v", got)
 		}
 		if got := m.Place("like way", "g", frames("a!f a!x a!y a!q")); got.Cluster != "lead" || math.Abs(got.Score-want/(want+half)) > 1e-4 {
 			t.Errorf("like the second representative, mean %v: %+v", mean, got)
+		}
+	}
+}
+
+// What is met between whatever frames is a wrapper: it costs what wrappers cost, does not count
+// when places are told, and is no caller.
+func TestWrappers(t *testing.T) {
+	p := plain
+	p.Threshold, p.Unite, p.Position, p.Utility = 90, 90, 1, -0.25
+	m := New(p)
+	for i := range 7 {
+		m.Place(fmt.Sprint(i), "g", frames(fmt.Sprintf("a!top%d b!wrap a!on%d a!end%d", i, i, i)))
+	}
+	if got := m.names[m.id("b!wrap")]; !got.wrapper {
+		t.Fatalf("%+v is no wrapper: this test tests nothing", got)
+	}
+	w := math.Log(12 / 0.5)
+	if got, want := evidence(m, "a!f b!wrap a!g", "a!f a!g"), w+w/2-0.02; math.Abs(got-want) > 1e-3 {
+		t.Errorf("a wrapper between: %v, want %v", got, want)
+	}
+	if got, want := evidence(m, "b!wrap a!f a!g", "a!f a!g"), w+w/2-0.02; math.Abs(got-want) > 1e-3 {
+		t.Errorf("a wrapper on top: %v, want %v", got, want)
+	}
+	for i := range 4 {
+		m.Place(fmt.Sprint("u", i), "g", frames(fmt.Sprintf("a!u b!wrap a!caller%d", i/2)))
+	}
+	if got := m.names[m.id("a!u")].callers; got != 2 {
+		t.Errorf("%d callers of a!u, want 2: those behind the wrapper", got)
+	}
+	for id := range m.names {
+		if n := &m.names[id]; strings.HasPrefix(n.text, "a!top") && n.callers != 1 {
+			t.Errorf("%s has %d callers, want 1: it was counted before the wrapper was known", n.text, n.callers)
+		}
+	}
+}
+
+// A cluster whose kinds of stacks turn out to be of two faults is taken apart: here by a
+// utility that a few callers alone do not show.
+func TestClusterComesApart(t *testing.T) {
+	m := New(DefaultParams)
+	at := map[string]string{} // by kind
+	parts := 0
+	add := func(id string, s string) Placed {
+		p := m.Place(id, "g", frames(s))
+		at[p.Kind] = p.Cluster
+		for _, r := range p.Remade {
+			if len(r.Kinds) > 0 && r.ID != p.Cluster {
+				parts++
+			}
+			for _, k := range r.Kinds {
+				at[k] = r.ID
+			}
+		}
+		return p
+	}
+	for i := range 40 {
+		add(fmt.Sprint("other", i), fmt.Sprintf("a!other%d a!x%d a!y%d", i, i, i))
+	}
+	first := add("first", "u!get a!one a!p a!q a!r1")
+	second := add("second", "u!get a!two a!s a!t a!r2")
+	if first.Cluster != "first" || second.Cluster != "first" {
+		t.Fatalf("%+v and %+v are two from the beginning: this test tests nothing", first, second)
+	}
+	for i := range 9 {
+		add(fmt.Sprint("caller", i), fmt.Sprintf("u!get a!c%d a!d%d a!e%d", i, i, i))
+	}
+	for i := range 30 {
+		add(fmt.Sprint("one", i), fmt.Sprintf("u!get a!one a!p a!q a!r1 a!v%d", i))
+		add(fmt.Sprint("two", i), fmt.Sprintf("u!get a!two a!s a!t a!r2 a!w%d", i))
+	}
+	if at["first"] != "first" || at["second"] == "first" || parts == 0 {
+		t.Errorf("the first is in %s, the second in %s, %d parts", at["first"], at["second"], parts)
+	}
+}
+
+// More stacks without a topmost frame than a fault may lose it are another fault's, and
+// few are not.
+func TestLostTop(t *testing.T) {
+	for lost, want := range map[int]bool{2: true, 20: false} {
+		m := New(DefaultParams)
+		r := func(s string, near int) rep { return rep{m.Stack(frames(s)), near} }
+		a := &cluster{reps: []rep{r("a!f a!g a!h a!i", 20)}, size: 20}
+		b := &cluster{reps: []rep{r("a!g a!h a!i", lost)}, size: lost}
+		if got := m.between(a, b) > fixed(DefaultParams.Unite); got != want {
+			t.Errorf("%d stacks that lost their topmost frame beside 20 that have it: one fault %v, want %v", lost, got, want)
 		}
 	}
 }
@@ -244,16 +334,16 @@ func twoWays() (out []Example) {
 
 func TestClustersBecomeOne(t *testing.T) {
 	m := New(DefaultParams)
-	var unions []Union
+	var remade []Remade
 	for i, e := range twoWays() {
 		p := m.Place(fmt.Sprint(i), e.Group, e.Frames)
 		if i == 1 && !p.New {
 			t.Error("the ways were not told apart from the beginning: this test tests nothing")
 		}
-		unions = append(unions, p.United...)
+		remade = append(remade, p.Remade...)
 	}
-	if len(unions) != 1 || unions[0] != (Union{Part: "1", Whole: "0"}) {
-		t.Errorf("unions: %v", unions)
+	if len(remade) != 2 || remade[0].ID != "0" || remade[0].Group != "g" || len(remade[0].Kinds) < 2 || remade[0].Kinds[0] != "0" || remade[1].ID != "1" || len(remade[1].Kinds) != 0 {
+		t.Errorf("remade: %v", remade)
 	}
 	for _, s := range []string{"a!fault a!way1 a!on1", "a!fault a!way2 a!on2"} {
 		if got := m.Nearest("g", frames(s), 1); len(got) != 1 || got[0].Cluster != "0" {
@@ -274,11 +364,18 @@ func TestDeepStacks(t *testing.T) {
 	}
 }
 
+func all(f float64) (p Params) {
+	v := reflect.ValueOf(&p).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetFloat(f)
+	}
+	return p
+}
+
 // Whatever the parameters are, sums keep their sign.
 func TestWildParameters(t *testing.T) {
 	for _, f := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), 1e300, -1e300, 0} {
-		p := Params{f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f}
-		m := New(p)
+		m := New(all(f))
 		for i, s := range random(rand.New(rand.NewPCG(1, 1)), 100) {
 			if got := m.Place(fmt.Sprint(i), "g", s); !(got.Score >= -1 && got.Score <= 1) {
 				t.Fatalf("parameters %v: %+v", f, got)

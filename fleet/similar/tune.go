@@ -27,23 +27,19 @@ func Judge(p Params, examples []Example) Quality { return quality(Assign(p, exam
 // in at the end, when some have become parts of others. Faults are not looked at.
 func Assign(p Params, examples []Example) []int {
 	m := New(p)
-	ids, parts := map[string]int{}, map[int]int{}
-	clusters := make([]int, len(examples))
+	kinds := make([]string, len(examples))
 	for i, e := range examples {
-		placed := m.Place(strconv.Itoa(i), e.Group, e.Frames)
-		if placed.New {
-			ids[placed.Cluster] = len(ids)
-		}
-		clusters[i] = ids[placed.Cluster]
-		for _, u := range placed.United {
-			parts[ids[u.Part]] = ids[u.Whole]
+		kinds[i] = m.Place(strconv.Itoa(i), e.Group, e.Frames).Kind
+	}
+	of := map[string]int{}
+	for n, c := range m.clusters {
+		for _, r := range c.reps {
+			of[r.stack.id] = n
 		}
 	}
-	for i, c := range clusters {
-		for whole, ok := parts[c]; ok; whole, ok = parts[c] {
-			c = whole
-		}
-		clusters[i] = c
+	clusters := make([]int, len(examples))
+	for i, k := range kinds {
+		clusters[i] = of[k]
 	}
 	return clusters
 }

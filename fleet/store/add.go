@@ -283,45 +283,68 @@ func (a *adder) place(in *Incident) error {
 }
 
 // cluster puts a stack into a cluster.
-func (a *adder) cluster(stack, kind string, frames []string) error {
-	p := a.model.Place(stack, kind, frames)
-	err := a.exec(`UPDATE stacks SET cluster = $2, score = $3 WHERE stack = $1`, stack, p.Cluster, p.Score)
+func (a *adder) cluster(stack, group string, frames []string) error {
+	p := a.model.Place(stack, group, frames)
+	err := a.exec(`UPDATE stacks SET cluster = $2, score = $3, nearest = $4 WHERE stack = $1`, stack, p.Cluster, p.Score, p.Kind)
+	switch {
+	case err != nil:
+	case p.New:
+		err = a.lead(p.Cluster, group, 1)
+	default:
+		err = a.exec(`UPDATE clusters SET stacks = stacks + 1 WHERE cluster = $1`, p.Cluster)
+	}
+	if err == nil && p.Kind == stack {
+		err = a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, (SELECT COUNT(*) FROM representatives WHERE cluster = $1), $2)`, p.Cluster, stack)
+	}
 	if err != nil {
 		return err
 	}
-	if p.New {
-		err = a.exec(`INSERT INTO clusters (cluster, ordinal, kind, stacks) VALUES ($1, (SELECT COALESCE(MAX(ordinal) + 1, 0) FROM clusters), $2, 1)`, p.Cluster, kind)
-	} else {
-		err = a.exec(`UPDATE clusters SET stacks = stacks + 1 WHERE cluster = $1`, p.Cluster)
+	return a.remake(p.Remade)
+}
+
+// lead adds a cluster, the last.
+func (a *adder) lead(cluster, group string, stacks int) error {
+	return a.exec(`INSERT INTO clusters (cluster, ordinal, kind, stacks) VALUES ($1, (SELECT COALESCE(MAX(ordinal) + 1, 0) FROM clusters), $2, $3)`, cluster, group, stacks)
+}
+
+// remake gives clusters the kinds of stacks that they have now.
+func (a *adder) remake(clusters []similar.Remade) error {
+	for _, c := range clusters {
+		if err := a.exec(`DELETE FROM representatives WHERE cluster = $1`, c.ID); err != nil {
+			return err
+		}
 	}
-	if err == nil && (p.New || p.Represents) {
-		err = a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, (SELECT COUNT(*) FROM representatives WHERE cluster = $1), $2)`, p.Cluster, stack)
+	for _, c := range clusters {
+		if err := a.remakeOne(c); err != nil {
+			return err
+		}
 	}
-	for _, u := range p.United {
+	for _, c := range clusters { // when all have what is theirs
+		if err := a.exec(`UPDATE clusters SET stacks = (SELECT COUNT(*) FROM stacks WHERE cluster = $1) WHERE cluster = $1`, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *adder) remakeOne(c similar.Remade) error {
+	if len(c.Kinds) == 0 {
+		return a.exec(`DELETE FROM clusters WHERE cluster = $1`, c.ID)
+	}
+	var known int
+	err := a.tx.QueryRowContext(a.ctx, `SELECT COUNT(*) FROM clusters WHERE cluster = $1`, c.ID).Scan(&known)
+	if err == nil && known == 0 {
+		err = a.lead(c.ID, c.Group, 0)
+	}
+	for place, kind := range c.Kinds {
 		if err == nil {
-			err = a.unite(u)
+			err = a.exec(`INSERT INTO representatives (cluster, place, stack) VALUES ($1, $2, $3)`, c.ID, place, kind)
+		}
+		if err == nil {
+			err = a.exec(`UPDATE stacks SET cluster = $2 WHERE nearest = $1`, kind, c.ID)
 		}
 	}
 	return err
-}
-
-// unite makes a cluster a part of another.
-func (a *adder) unite(u similar.Union) error {
-	var reps int
-	if err := a.tx.QueryRowContext(a.ctx, `SELECT COUNT(*) FROM representatives WHERE cluster = $1`, u.Whole).Scan(&reps); err != nil {
-		return err
-	}
-	err := a.exec(`UPDATE representatives SET place = place + $3, cluster = $2 WHERE cluster = $1`, u.Part, u.Whole, reps)
-	if err == nil {
-		err = a.exec(`UPDATE stacks SET cluster = $2 WHERE cluster = $1`, u.Part, u.Whole)
-	}
-	if err == nil {
-		err = a.exec(`UPDATE clusters SET stacks = stacks + (SELECT p.stacks FROM clusters p WHERE p.cluster = $1) WHERE cluster = $2`, u.Part, u.Whole)
-	}
-	if err != nil {
-		return err
-	}
-	return a.exec(`DELETE FROM clusters WHERE cluster = $1`, u.Part)
 }
 
 // loadModel reads the clusters if another process has changed them, or none has

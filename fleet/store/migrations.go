@@ -96,6 +96,14 @@ CREATE INDEX buckets_merged_into ON buckets (merged_into)`,
 	`
 DROP TABLE frequencies;
 DELETE FROM meta WHERE name IN ('params', 'stacks', 'weighed')`,
+	// 4: which of a cluster's kinds of stacks each is of; the parameters are others.
+	`
+ALTER TABLE stacks ADD COLUMN nearest TEXT;
+UPDATE stacks SET nearest = COALESCE(
+	(SELECT r.stack FROM representatives r WHERE r.stack = stacks.stack),
+	(SELECT r.stack FROM representatives r WHERE r.cluster = stacks.cluster AND r.place = 0));
+CREATE INDEX stacks_nearest ON stacks (nearest);
+DELETE FROM meta WHERE name = 'params'`,
 }
 
 const metaTable = `CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`

@@ -58,6 +58,13 @@ var builtinRules = sync.OnceValue(func() []rules.Rule {
 	return list
 })
 
+// Sentinel reports whether what stands above a canonical frame is the machinery of
+// reporting.
+func (r *Rules) Sentinel(frame string) bool {
+	module, rest := splitName(frame)
+	return r.sentinel.Find(module, strings.TrimPrefix(rest, "!")) != nil
+}
+
 // Ordinary reports whether a canonical frame says something of its own: no rule
 // makes the walk of a signature leave it out or go on past it.
 func (r *Rules) Ordinary(frame string) bool {
