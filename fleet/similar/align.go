@@ -1,15 +1,18 @@
 package similar
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // costs are the parameters in fixed-point numbers.
 type costs struct {
-	system, chain, place, unnamed, hidden, variant, gap, gaps, wrap, reported, topSystem, top, cut, way, topWay, utility int32
+	system, chain, place, unnamed, hidden, variant, gap, gaps, wrap, reported, topSystem, top, cut, way, topWay, utility, apart int32
 }
 
 func (p *Params) costs() costs {
 	return costs{fixed(p.System), fixed(p.Chain), fixed(p.Place), fixed(p.Unnamed), fixed(p.Hidden), fixed(p.Variant), fixed(p.Gap), fixed(p.Gaps),
-		fixed(p.Wrap), fixed(p.Reported), fixed(p.TopSystem), fixed(p.Top), fixed(p.Cut), fixed(p.Way), fixed(p.TopWay), fixed(p.Utility)}
+		fixed(p.Wrap), fixed(p.Reported), fixed(p.TopSystem), fixed(p.Top), fixed(p.Cut), fixed(p.Way), fixed(p.TopWay), fixed(p.Utility), fixed(p.Apart)}
 }
 
 // never is said where nothing is in common. It is far from the least number, so that all
@@ -69,7 +72,8 @@ func (m *Model) align(a, b *Stack) int32 {
 	x, y := a.entries, b.entries
 	m.weigh(a, &m.sides[0])
 	m.weigh(b, &m.sides[1])
-	if m.most(a, b) <= 0 {
+	most, apart := m.most(a, b)
+	if most <= 0 {
 		return never
 	}
 	match, gap := m.rows[0][:len(y)+1], m.rows[1][:len(y)+1]
@@ -96,14 +100,18 @@ func (m *Model) align(a, b *Stack) int32 {
 			gap[k+1] = max(skip.after(matched[k+1], gapped[k+1]), skips[k].after(match[k], gap[k]))
 		}
 	}
+	if apart && best > never {
+		best += m.costs.apart
+	}
 	return best
 }
 
 // most is more than an alignment can say: all frames that both have, in whatever order.
-// What is against it is only that the one's topmost is not among the other's frames.
-func (m *Model) most(a, b *Stack) int32 {
+// What is against it is only that the one's topmost is not among the other's frames. When neither
+// is they are apart.
+func (m *Model) most(a, b *Stack) (sum int32, apart bool) {
 	x, y := &m.sides[0], &m.sides[1]
-	sum := int32(a.unnamed+b.unnamed) * max(m.costs.hidden, 0)
+	sum = int32(a.unnamed+b.unnamed) * max(m.costs.hidden, 0)
 	lacksA, lacksB := m.costs.top, m.costs.top
 	for i, k := 0, 0; i < len(a.sorted) && k < len(b.sorted); {
 		p, q := a.sorted[i], b.sorted[k]
@@ -124,13 +132,28 @@ func (m *Model) most(a, b *Stack) int32 {
 			k++
 		}
 	}
-	if a.unnamed+b.unnamed > 0 || x.top == len(a.entries) || y.top == len(b.entries) || sum == 0 {
-		return sum
+	if x.top == len(a.entries) || y.top == len(b.entries) || sum == 0 {
+		return sum, false
 	}
 	if m.variants(&a.entries[x.top], &b.entries[y.top]) {
-		return sum + max((x.weights[x.top]+y.weights[y.top])/2+m.costs.variant, 0)
+		return sum + max((x.weights[x.top]+y.weights[y.top])/2+m.costs.variant, 0), false
 	}
-	return sum + min(lacksA, 0) + min(lacksB, 0)
+	apart = lacksA < 0 && lacksB < 0 && !b.mayHave(&a.entries[x.top]) && !a.mayHave(&b.entries[y.top])
+	if a.unnamed+b.unnamed > 0 {
+		return sum, apart
+	}
+	return sum + min(lacksA, 0) + min(lacksB, 0), apart
+}
+
+// mayHave reports whether a frame may be one of a stack's without a name, or is one itself.
+func (s *Stack) mayHave(e *entry) bool {
+	if e.unnamed {
+		return true
+	}
+	if s.unnamed == 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.entries, func(o entry) bool { return o.unnamed && o.module == e.module })
 }
 
 // pair is the best down to two frames that are matched with each other: never when they may

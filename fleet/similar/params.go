@@ -20,6 +20,7 @@ type Params struct {
 	Reported  float64 // what a frame costs that reports the fault
 	TopSystem float64 // what one costs above the program's topmost, when it is the system's
 	Top       float64 // and when it is the program's topmost itself
+	Apart     float64 // and when neither has the other's
 	Cut       float64 // what it costs that one of them ends
 	Way       float64 // what it costs that they came by different ways from a frame on
 	TopWay    float64 // and when that is the program's topmost
@@ -39,7 +40,7 @@ type Params struct {
 var DefaultParams = Params{
 	Position: 0.8, System: 0.2, Chain: 0.48, Place: 1.1, Unnamed: 0.8, Hidden: 1.5, Variant: -1.2,
 	Gap: -0.21, Gaps: -1.5, Wrap: -0.2, Wrapper: 7, Reported: -0.2, TopSystem: -1.03, Top: -1.2,
-	Cut: 0, Way: -1.83, TopWay: -2.5, Utility: -0.69,
+	Apart: -3, Cut: 0, Way: -1.83, TopWay: -2.5, Utility: -0.69,
 	Mean: 0.39, Size: 0.35, Familiar: 1.4, Share: 0.095, Shift: 0.9, Threshold: 0.54, Unite: 0.73, Split: -0.7,
 }
 

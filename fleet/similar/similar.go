@@ -18,13 +18,16 @@
 //   - Frames that signatures walk past, those of the system and the runtimes, weigh
 //     little, and places are counted in the program's frames alone.
 //   - A frame of a module without names may be any of that module's.
-//   - The topmost frame may be another variant of the same routine.
+//   - The topmost frame may be another variant of the same routine. Two of which neither
+//     stack has the other's are two faults'.
+//   - What is met between whatever frames is a wrapper. It costs little and is not counted,
+//     and so does what reports a fault.
 //
-// Clusters have a leader and a few further members that stand for what they are
-// like. A stack joins the cluster for which most is said, the more willingly the more
-// stacks it has, or else leads a cluster of its own. A member that is not much like any
-// representative becomes one. What was decided never changes, so a cluster's id, its
-// leader's, is stable.
+// A cluster is some kinds of stacks, each represented by a member; the first of these is
+// the cluster's leader. A stack joins the cluster for which most is said, the more willingly
+// the more stacks it has, or else leads a cluster of its own. A member that is not much like
+// any representative becomes one. Kinds of stacks leave a cluster, and clusters become one,
+// when what is known since tells so; the leader stays, so that a cluster's id is stable.
 //
 // A Model holds everything in memory and does no input or output. It is used by
 // one goroutine.

@@ -14,7 +14,7 @@ func frames(s string) []string { return strings.Fields(s) }
 // plain makes every weight the logarithm of 5/0.5, as of a model without clusters, and
 // every cost another.
 var plain = Params{System: 1, Chain: 1, Place: 9, Unnamed: 9, Hidden: 0.5, Variant: -2, Gap: -0.1, Gaps: -0.3, Wrap: -0.02, Wrapper: 4, Reported: -0.03,
-	TopSystem: -0.7, Top: -1.1, Cut: -0.05, Way: -0.9, TopWay: -1.3}
+	TopSystem: -0.7, Top: -1.1, Apart: -0.01, Cut: -0.05, Way: -0.9, TopWay: -1.3}
 
 func evidence(m *Model, a, b string) float64 {
 	e := m.align(m.Stack(frames(a)), m.Stack(frames(b)))
@@ -38,7 +38,8 @@ func TestAlignByHand(t *testing.T) {
 		{"two others in a row", "a!f a!g a!h", "a!f a!x a!h", 2*w - 0.1 - 0.3},
 		{"two others, not in a row", "a!f a!x a!g a!h", "a!f a!g a!y a!h", 3*w - 0.1 - 0.1},
 		{"the topmost missing", "a!f a!g a!h", "a!g a!h", 2*w - 1.1},
-		{"another one topmost", "a!f a!g a!h", "a!x a!g a!h", 2*w - 1.1 - 1.1},
+		{"another one topmost", "a!f a!g a!h", "a!x a!g a!h", 2*w - 1.1 - 1.1 - 0.01},
+		{"another one topmost that may be there without a name", "a!f a!g a!h", "a!x a!g a+12 a!h", 2*w - 1.1 - 1.1 - 0.1},
 		{"the system's on top", "ntdll!RtlFreeHeap a!f", "a!f", w - 0.7},
 		{"the report of the fault on top", "ntdll!KiUserExceptionDispatch a!f a!g", "a!f a!g", 2*w - 0.03},
 		{"what is above the report", "a!x a!y ntdll!KiUserExceptionDispatch a!f a!g", "a!f a!g", 2*w - 3*0.03},

@@ -326,7 +326,7 @@ func TestClustersDoNotDependOnWhoAdds(t *testing.T) {
 	for i := range 120 {
 		in := incident(i%17, i)
 		in.Stack = fmt.Sprintf("%032x", i)
-		in.Frames = append([]string{fmt.Sprintf("app!top%d", i%5)}, in.Frames...)
+		in.Frames = slices.Insert(in.Frames, 1, fmt.Sprintf("app!between%d", i%5))
 		add(t, whole, in)
 		switch i % 3 {
 		case 0:
@@ -368,7 +368,7 @@ func TestRecluster(t *testing.T) {
 	for i := range 60 {
 		in := incident(i%6, i)
 		in.Stack = fmt.Sprintf("%032x", i)
-		in.Frames = append([]string{fmt.Sprintf("app!top%d", i%5)}, in.Frames...)
+		in.Frames = slices.Insert(in.Frames, 1, fmt.Sprintf("app!between%d", i%5))
 		add(t, s, in)
 	}
 	labels, err := s.Labels(t.Context(), func(_, path, _ string) string { return strings.Split(path, "/")[2] })
