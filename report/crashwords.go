@@ -144,7 +144,7 @@ func crashDetail(inc *triage.Incident, v *crash.Verdict) string {
 			thrown = strings.TrimSpace(thrown + fmt.Sprintf(" %q", t.Message))
 		}
 		if t.Again {
-			thrown += ", raised again"
+			thrown += ", raised again (as its record on the stack has it)"
 		}
 		if t.HasHR && thrown == "" {
 			thrown = hresultWords(t)

@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"cmp"
 	"encoding/binary"
 	"strings"
 
@@ -23,17 +24,21 @@ func (in *Instruction) follow(sp *space, regs *dump.Registers) {
 		}
 	case "ret":
 		if regs.Arch == dump.ARM64 {
-			in.Target, in.HasTarget = regs.Get(arm64LR)
+			if r, ok := namedRegister(regs.Arch, cmp.Or(operand, "x30")); ok {
+				in.Target, in.HasTarget = regs.Get(r)
+			}
 		} else if at, ok := regs.SP(); ok {
 			in.Target, in.HasTarget = readPointer(sp, regs.Arch, at)
 		}
 	}
 }
 
-const arm64LR = dump.Reg(30)
-
-// namedRegister is the general register of the architecture that has the name.
+// namedRegister is the general register of the architecture that has the name in the
+// text of instructions.
 func namedRegister(arch dump.Arch, name string) (dump.Reg, bool) {
+	if alias, ok := map[string]string{"x29": "fp", "x30": "lr"}[name]; ok && arch == dump.ARM64 {
+		name = alias
+	}
 	for r := range dump.Reg(32) {
 		if name != "" && arch.RegName(r) == name {
 			return r, true

@@ -335,11 +335,16 @@ func TestFollow(t *testing.T) {
 		{"mov rax, [rcx+8]", dump.AMD64, []byte{0x48, 0x8b, 0x41, 0x08}, 0},
 		{"blr x0", dump.ARM64, []byte{0x00, 0x00, 0x3f, 0xd6}, 0xdddd},
 		{"ret", dump.ARM64, []byte{0xc0, 0x03, 0x5f, 0xd6}, 0x7777},
+		{"ret x0", dump.ARM64, []byte{0x00, 0x00, 0x5f, 0xd6}, 0xdddd},
+		{"ret x5", dump.ARM64, []byte{0xa0, 0x00, 0x5f, 0xd6}, 0}, // x5 is not known
+		{"blr x30", dump.ARM64, []byte{0xc0, 0x03, 0x3f, 0xd6}, 0x7777},
+		{"br x29", dump.ARM64, []byte{0xa0, 0x03, 0x1f, 0xd6}, 0x8888},
 	} {
 		c := faulting(x.arch, 0x10, map[dump.Reg]uint64{dump.RAX: 0xdddd, dump.RCX: 0x5ff8})
 		c.Context.SetPC(0x401000)
 		c.Context.SetSP(0x6000)
 		if x.arch == dump.ARM64 {
+			c.Context.Set(29, 0x8888)
 			c.Context.Set(30, 0x7777)
 		}
 		sp := newSpace(&fake{system: dump.System{Arch: x.arch}, memory: pages{0x401000: x.code, 0x6000: slot}}, symbols.NewStore(nil))

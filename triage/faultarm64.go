@@ -91,7 +91,7 @@ func (a *arm64Access) unknown(size int) { a.list = append(a.list, MemoryAccess{S
 
 func (a *arm64Access) decode() {
 	switch {
-	case a.word>>19 == 0xd508<<16>>19 && a.bits(15, 12) == 7: // cache lines and blocks, whose size the processor knows
+	case a.byAddress(): // cache lines and blocks, whose size the processor knows
 		m := MemoryAccess{Write: a.word&^0x1f == 0xd50b7420} // dc zva
 		m.Address, m.Known = a.gpr(a.bits(4, 0), false)
 		a.list = append(a.list, m)
@@ -113,6 +113,17 @@ func (a *arm64Access) decode() {
 	case a.bits(31, 31) == 0 && a.bits(29, 25) == 0b00110:
 		a.structures()
 	}
+}
+
+// byAddress reports whether an instruction works on the cache line or block at an
+// address: those that programs may use, and "dc ivac". Others name sets and ways,
+// nothing, or an address that is only translated.
+func (a *arm64Access) byAddress() bool {
+	if a.word>>19 != 0xd508<<16>>19 || a.bits(15, 12) != 7 { // sys, of caches
+		return false
+	}
+	op1, crm, op2 := a.bits(18, 16), a.bits(11, 8), a.bits(7, 5)
+	return op1 == 3 && (crm == 4 || crm == 5 || crm >= 10) || op1 == 0 && crm == 6 && op2 == 1
 }
 
 // single notes a load or store of one register, by size, V and opc.
@@ -150,6 +161,10 @@ func (a *arm64Access) register() {
 	}
 	switch a.bits(11, 10) {
 	case 0: // atomics read and write; ldapr alone reads
+		if a.bits(26, 26) == 1 || a.bits(15, 15) == 1 && a.bits(13, 12) != 0 {
+			a.unknown(0) // of vectors, and of 64 bytes at once
+			return
+		}
 		size := 1 << a.bits(31, 30)
 		a.at(0, true, size, a.bits(15, 12) != 0b1100, size)
 		a.modifies()

@@ -59,6 +59,13 @@ func TestARM64Access(t *testing.T) {
 		{"ldr w0, [x8,x7]", 0xb8676900, "r ? 4 0"},
 		{".inst 0xf8200500", 0xf8200500, "r ? 8 0"}, // ldraa x0, [x8], a signed pointer
 		{"dc civac, x8", 0xd50b7e28, "r 10000000 0 0"},
+		{".inst 0xd50b7528", 0xd50b7528, "r 10000000 0 0"}, // ic ivau, x8
+		{"dc ivac, x8", 0xd5087628, "r 10000000 0 0"},
+		{".inst 0xd508711f", 0xd508711f, ""},        // ic ialluis, which has no address
+		{"dc isw, x8", 0xd5087648, ""},              // a set and a way
+		{".inst 0xd5087848", 0xd5087848, ""},        // at s1e0r, x8, which only translates
+		{".inst 0xd50b7388", 0xd50b7388, ""},        // cfp rctx, x8, which is no address
+		{".inst 0xf83fd100", 0xf83fd100, "r ? 0 0"}, // ld64b x0, [x8]
 		{".inst 0xa400e000", 0xa400e000, "r ? 0 0"}, // of scalable vectors
 		{"prfm pldl1keep, [x8]", 0xf9800100, ""},
 		{"add x0, x1, x2", 0x8b020020, ""},

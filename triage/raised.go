@@ -102,10 +102,14 @@ func (v *View) Raised(t *Thread) []Raised {
 	frame, size := 0, recordSize(arch)
 	v.eachPage(from, v.stackEnd(t), func(va uint64, b []byte) bool {
 		for off := 0; off+4 <= len(b); off += int(step) {
+			code := binary.LittleEndian.Uint32(b[off:])
+			if !raisable(code) {
+				continue
+			}
 			at := va + uint64(off)
 			frame = frameOf(t.User.Frames, at, frame)
 			live := frame >= 0 && raisers[t.User.Frames[frame].Name.Function]
-			if code := binary.LittleEndian.Uint32(b[off:]); code != exceptionCxx && !(live && raisable(code)) {
+			if code != exceptionCxx && !live {
 				continue
 			}
 			e, ok := dump.Exception{}, false

@@ -243,24 +243,27 @@ func TestStarvedPool(t *testing.T) {
 		return fixtures.WaitThread{ID: id, Name: ".NET TP Worker", Stack: slices.Concat(task, dispatch)}
 	}
 	sleeps := fixtures.WaitThread{ID: 0x100c, Stack: slices.Concat([]string{"ntdll!NtDelayExecution", "kernelbase!SleepEx"}, dispatch)}
+	sleepsToo := sleeps
+	sleepsToo.ID = 0x1014
 	main := fixtures.WaitThread{ID: 0x1000, Stack: append(slices.Clone(task), "shop!Shop.Program.Main")}
 	for _, c := range []struct {
 		name  string
 		scene fixtures.WaitScene
 		class string
 	}{
-		{"all wait", scene(main, blocked(0x1004), blocked(0x1008), sleeps), "pool_starvation"},
-		{"one waits for work", scene(main, blocked(0x1004), blocked(0x1008), fixtures.WaitThread{ID: 0x100c, Stack: idle}), "waiting"},
-		{"one computes", scene(main, blocked(0x1004), blocked(0x1008), fixtures.WaitThread{ID: 0x100c, Stack: dispatch}), "waiting"},
+		{"all wait", scene(main, blocked(0x1004), blocked(0x1008), blocked(0x1010), sleeps), "pool_starvation"},
+		{"fewer than the four processors", scene(main, blocked(0x1004), blocked(0x1008), blocked(0x1010)), "waiting"},
+		{"one waits for work", scene(main, blocked(0x1004), blocked(0x1008), blocked(0x1010), fixtures.WaitThread{ID: 0x100c, Stack: idle}), "waiting"},
+		{"one computes", scene(main, blocked(0x1004), blocked(0x1008), blocked(0x1010), fixtures.WaitThread{ID: 0x100c, Stack: dispatch}), "waiting"},
 		{"a pool of one", scene(main, blocked(0x1004)), "waiting"},
-		{"most wait for something else", scene(main, blocked(0x1004), sleeps), "waiting"},
+		{"most wait for something else", scene(main, blocked(0x1004), blocked(0x1008), sleeps, sleepsToo), "waiting"},
 	} {
 		text, got := judgeWaits(t, c.scene)
 		h := got.Analysis.Hang
 		if h.Class != c.class {
 			t.Errorf("%s: %+v, want %s", c.name, h, c.class)
 		}
-		const words = "all 3 threads of the .NET pool wait, 2 of them for tasks, which need the pool: thread 1a2c.1004 waits for a .NET task"
+		const words = "all 4 threads of the .NET pool wait, 3 of them for tasks, which may need the pool: thread 1a2c.1004 waits for a .NET task"
 		if c.class == "pool_starvation" && (h.Reason != words || !strings.Contains(unwrapped(text), words)) {
 			t.Errorf("%s: %s", c.name, h.Reason)
 		}

@@ -97,8 +97,10 @@ func (j *judge) raiserBelow(frame int) *triage.Frame {
 	return nil
 }
 
-// maxRaising is how many threads are named that raise exceptions.
-const maxRaising = 8
+const (
+	maxRaising    = 8   // threads that are named
+	maxRaisingTry = 256 // threads whose stacks are searched
+)
 
 // Raising finds the exceptions that threads of a user dump without an exception were
 // raising or handling, the innermost of each: whoever wrote the dump did not say, or it
@@ -111,11 +113,16 @@ func Raising(inc *triage.Incident, r *Rules) []Earlier {
 		r = NewRules(nil)
 	}
 	var out []Earlier
+	tried := 0
 	for i := range inc.Threads {
 		t := &inc.Threads[i]
-		if !t.Raising() || len(out) == maxRaising {
+		if len(out) == maxRaising || tried == maxRaisingTry {
+			break
+		}
+		if !t.Raising() {
 			continue
 		}
+		tried++
 		j := &judge{inc: inc, thread: t, frames: t.User.Frames, mem: inc.UserSpace, arch: t.User.Registers.Arch, rules: r, v: &Verdict{}}
 		for _, x := range j.mem.Raised(t) {
 			if !x.Live {

@@ -8,8 +8,16 @@ type HeapFailure struct {
 	Address uint64 // of the block, 0 unknown
 }
 
+// Windows 10 1803 put invalid_allocation_type in front of usage_after_free and those
+// behind it; what the builds between it and 1709 had is not known.
+const (
+	firstMoved  = 10
+	lastUnmoved = 16299
+	movedSince  = 17134
+)
+
 // heapFailures are the names of _HEAP_FAILURE_TYPE without their prefix, by the type
-// information of ntdll's public symbols.
+// information of ntdll's public symbols from Windows 10 1803 on.
 var heapFailures = []string{"internal", "unknown", "generic", "entry_corruption", "multiple_entries_corruption", "virtual_block_corruption",
 	"buffer_overrun", "buffer_underrun", "block_not_busy", "invalid_argument", "invalid_allocation_type", "usage_after_free",
 	"cross_heap_operation", "freelists_corruption", "listentry_corruption", "lfh_bitmap_mismatch", "segment_lfh_bitmap_corruption",
@@ -35,8 +43,23 @@ func (j *judge) heapFailure() {
 		return
 	}
 	f := &HeapFailure{Type: head[2], Heap: heap, Address: address}
-	if int(f.Type) < len(heapFailures) {
-		f.Name = heapFailures[f.Type]
-	}
+	f.Name = heapFailureName(head[2], j.inc.System.Build)
 	j.v.Heap = f
+}
+
+// heapFailureName is the name of a type in a build of Windows, "" when it has none or
+// the build leaves open which.
+func heapFailureName(failure, build uint32) string {
+	at := uint64(failure)
+	switch {
+	case at < firstMoved || build >= movedSince:
+	case build != 0 && build <= lastUnmoved:
+		at++
+	default:
+		return ""
+	}
+	if at >= uint64(len(heapFailures)) {
+		return ""
+	}
+	return heapFailures[at]
 }

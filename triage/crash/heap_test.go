@@ -29,11 +29,41 @@ func TestHeapFailureX86(t *testing.T) {
 		{words(1, 0xb0, 11, 0x520004, 0), nil}, // no heap begins there
 	} {
 		inc := incident(codeHeapCorruption)
+		inc.System.Build = 19045
 		inc.System.Arch, inc.Crash.Context.Arch = dump.X86, dump.X86
 		inc.Crash.Parameters = []uint64{0x775d4268}
 		inc.UserSpace = triage.NewView(pages{0x775d4268: c.memory}, nil, []*triage.Module{{Module: &dump.Module{Base: 0x77500000, Size: 0x180000, Path: "ntdll.dll"}}})
 		if v := Of(inc, nil); (v.Heap == nil) != (c.want == nil) || v.Heap != nil && *v.Heap != *c.want {
 			t.Errorf("%x: %+v, want %+v", c.memory, v.Heap, c.want)
+		}
+	}
+}
+
+// The numbers are those of _HEAP_FAILURE_TYPE in the public symbols of each system.
+func TestHeapFailureNames(t *testing.T) {
+	for _, c := range []struct {
+		build, failure uint32
+		want           string
+	}{
+		{7601, 8, "block_not_busy"},
+		{7601, 10, "usage_after_free"},
+		{7601, 13, "listentry_corruption"},
+		{9600, 12, "freelists_corruption"},
+		{16299, 11, "cross_heap_operation"},
+		{16299, 18, "null_heap"},
+		{17134, 9, "invalid_argument"},
+		{17134, 10, "invalid_allocation_type"},
+		{17134, 19, "null_heap"},
+		{18362, 11, "usage_after_free"},
+		{18362, 22, "invalid_va_mgr_query"},
+		{17000, 11, ""}, // between the two
+		{0, 11, ""},     // the dump does not tell
+		{0, 9, "invalid_argument"},
+		{18362, 1000, ""},
+		{7601, 0xffffffff, ""},
+	} {
+		if got := heapFailureName(c.failure, c.build); got != c.want {
+			t.Errorf("%d of build %d: %q, want %q", c.failure, c.build, got, c.want)
 		}
 	}
 }

@@ -30,6 +30,9 @@ func (a *analysis) judge(v *Verdict) {
 		a.atRoot(v, firstRoot(v))
 	case a.starvedPool() >= 0:
 		v.State, v.Subject = PoolStarved, a.starvedPool()
+		if a.inc.System.CPUCount == 0 {
+			v.Confidence = Low
+		}
 	case a.guiBlocked() >= 0:
 		v.State, v.Subject = GUIBlocked, a.guiBlocked()
 		v.Confidence = a.waits[v.Subject].Confidence
@@ -61,9 +64,13 @@ func (a *analysis) holdingUp(v *Verdict) *Root {
 }
 
 // starvedPool is the first thread of the .NET thread pool that waits for a task, when
-// all of the pool's threads wait and most of them for tasks, which need the pool
-// themselves; else -1.
+// all of the pool's threads wait and most of them for tasks, which may need the pool
+// themselves; else -1. A pool of fewer threads than processors starts more at once, and
+// pools of several processes are not told apart.
 func (a *analysis) starvedPool() int {
+	if a.manyProcesses() {
+		return -1
+	}
 	first, pool, tasks := -1, 0, 0
 	for i := range a.waits {
 		w := &a.waits[i]
@@ -79,7 +86,7 @@ func (a *analysis) starvedPool() int {
 			}
 		}
 	}
-	if pool < 2 || 2*tasks <= pool {
+	if pool < max(2, int(a.inc.System.CPUCount)) || 2*tasks <= pool {
 		return -1
 	}
 	return first
