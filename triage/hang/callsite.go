@@ -125,14 +125,16 @@ func (a *analysis) decodeSite(ret uint64) *callSite {
 	if a.space.Code(code, start) != len(code) {
 		return nil
 	}
-	return siteIn(code, start)
+	return siteIn(code, start, &a.decoded)
 }
 
 // siteIn is the site of the call that ends code, a function from its start on;
-// nil when it does not decode to a call exactly.
-func siteIn(code []byte, start uint64) *callSite {
+// nil when it does not decode to a call exactly. It decodes in buf, which grows, and
+// keeps what it needs.
+func siteIn(code []byte, start uint64, buf *[]instruction) *callSite {
 	ret := start + uint64(len(code))
-	all := make([]instruction, 0, len(code)/3) // most take more bytes
+	all := (*buf)[:0]
+	defer func() { *buf = all[:0] }()
 	targets := map[uint64]bool{}
 	for va := start; va < ret; {
 		in, err := x86asm.Decode(code[va-start:], 64)
@@ -151,12 +153,13 @@ func siteIn(code []byte, start uint64) *callSite {
 	if len(all) == 0 || all[len(all)-1].Op != x86asm.CALL {
 		return nil
 	}
-	s := &callSite{call: all[len(all)-1]}
-	from := len(all) - 1
-	for from > 0 && !targets[all[from].va] && !barrier(&all[from-1]) {
+	kept := slices.Clone(all)
+	s := &callSite{call: kept[len(kept)-1]}
+	from := len(kept) - 1
+	for from > 0 && !targets[kept[from].va] && !barrier(&kept[from-1]) {
 		from--
 	}
-	s.before, s.code = all[:from], all[from:len(all)-1]
+	s.before, s.code = kept[:from], kept[from:len(kept)-1]
 	s.entered = from == 0
 	return s
 }

@@ -20,7 +20,7 @@ func argumentOf(t testing.TB, code string, reg dump.Reg) (uint64, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := siteIn(b, siteStart)
+	s := siteIn(b, siteStart, new([]instruction))
 	if s == nil {
 		return 0, false
 	}
@@ -95,7 +95,7 @@ func smallDump(t *testing.T, codes ...string) *analysis {
 		ret := uint64(0x9000 + i)
 		th.User.Frames[2].IP = ret
 		key := siteKey{a.space, ret}
-		if a.sites[key] = siteIn(b, siteStart); a.sites[key] == nil {
+		if a.sites[key] = siteIn(b, siteStart, new([]instruction)); a.sites[key] == nil {
 			t.Fatalf("code %d does not end in a call", i)
 		}
 		a.inc.Threads = append(a.inc.Threads, th)
@@ -169,7 +169,7 @@ func FuzzCallSite(f *testing.F) {
 		for _, r := range argRegs {
 			argumentOf(t, hex.EncodeToString(code), r)
 		}
-		if s := siteIn(code, siteStart); s != nil {
+		if s := siteIn(code, siteStart, new([]instruction)); s != nil {
 			s.calls()
 		}
 	})

@@ -20,7 +20,8 @@ type analysis struct {
 	found     map[[2]string]*ruleHits // by module and function
 	sites     map[siteKey]*callSite
 	armSites  map[siteKey]*armSite
-	kept      int // instructions in sites and armSites
+	kept      int           // instructions in sites and armSites
+	decoded   []instruction // where code is decoded, at most maxFunction of them
 	waits     []Wait
 
 	work       int  // that is left
