@@ -35,7 +35,8 @@ func (v *View) addMapped() {
 	}
 	before := len(v.modules)
 	t.walk(func(d *vad) bool { // what is wrong with the tree is said where it is listed
-		if base := d.first << pageShift; d.kind == vadImage && !listed[base] && v.spend(moduleSteps) {
+		base := d.first << pageShift
+		if d.kind == vadImage && !listed[base] && v.holdsImage(d) && v.spend(moduleSteps) {
 			t.finish(d)
 			m := dump.Module{Base: base, Size: (d.last - d.first + 1) << pageShift, Path: t.file(d), Mapped: true}
 			if !d.private && m.Path != "" {
@@ -47,6 +48,17 @@ func (v *View) addMapped() {
 		return len(v.modules)-before < maxLoaded
 	})
 	slices.SortStableFunc(v.modules, func(a, b dump.Module) int { return cmp.Compare(a.Base, b.Base) })
+}
+
+// holdsImage reports whether a descriptor's pages are user memory, and no more than an
+// image has: a damaged one must not take in what lies in others.
+func (v *View) holdsImage(d *vad) bool {
+	const mostPages = 1 << (32 - pageShift) // SizeOfImage has 32 bits
+	top := uint64(0xff00_0000_0000_0000)
+	if v.hdr.ptr == 4 {
+		top = 0xc000_0000 // with /3GB
+	}
+	return d.last < top>>pageShift && d.last-d.first < mostPages
 }
 
 // vadTree returns the tree of the process's VADs, nil when the dump holds none.

@@ -86,6 +86,46 @@ func TestModulesOffTheList(t *testing.T) {
 	}
 }
 
+// TestMappedImagesFit: what describes more than an image can have, or memory of the
+// kernel, is none.
+func TestMappedImagesFit(t *testing.T) {
+	for _, c := range []struct {
+		ptr         int
+		first, last uint64 // pages
+		want        bool
+	}{
+		{8, 0x7ff6_0000_0, 0x7ff6_0000_f, true},
+		{8, 0x1_0000, 0x10_ffff, true}, // 4 GB
+		{8, 0x1_0000, 0x11_0000, false},
+		{8, 0, 1<<52 - 1, false}, // its size would be 0
+		{8, 0xffff_f800_0000_0, 0xffff_f800_0000_f, false},
+		{4, 0x400, 0x43f, true},
+		{4, 0xb_fff0, 0xb_ffff, true}, // with /3GB
+		{4, 0xb_fff0, 0xc_0000, false},
+		{4, 0x10_0000, 0x10_000f, false}, // beyond 32 bits
+	} {
+		v := &View{File: &File{hdr: &header{headerLayout: &headerLayout{ptr: c.ptr}}}}
+		if got := v.holdsImage(&vad{first: c.first, last: c.last}); got != c.want {
+			t.Errorf("%d: pages %#x to %#x: %v", c.ptr, c.first, c.last, got)
+		}
+	}
+	// One that ends at 4 PB is left out, the others are not.
+	m := machine.Build(machine.Windows22H2)
+	p := m.Processes[slices.IndexFunc(m.Processes, func(p *machine.Process) bool { return p.Name == "report.exe" })]
+	m.Grow(p)
+	f := openBytes(t, m.Dump(machine.Summary))
+	i := slices.IndexFunc(f.Processes(), func(q dump.Process) bool { return q.EPROCESS == p.EPROCESS })
+	mods := f.View(&f.Processes()[i]).Modules()
+	for _, got := range mods {
+		if got.Size > 1<<32 {
+			t.Errorf("%#x bytes at %#x", got.Size, got.Base)
+		}
+	}
+	if len(mods) == 0 {
+		t.Error("the other images are gone, too")
+	}
+}
+
 // TestHeaderOnlySays: the header alone is no damage, and no silence.
 func TestHeaderOnlySays(t *testing.T) {
 	for _, v := range machine.Variants() {
