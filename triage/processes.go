@@ -111,7 +111,7 @@ func (d *Dump) FindProcesses(text string) []*dump.Process {
 		}
 	}
 	names := match(func(p *dump.Process) bool { return nameFits(p.Name, text) })
-	if len(names) == 0 && notHex == nil { // as stacks prints ids
+	if decimal := strings.Trim(text, "0123456789") == ""; len(names) == 0 && notHex == nil && !decimal { // as stacks prints ids
 		return match(hasID(hex))
 	}
 	return names

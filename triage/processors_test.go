@@ -38,7 +38,7 @@ func TestFindProcesses(t *testing.T) {
 		"report": "report.exe", "REPORT.EXE": "report.exe", "7984": "report.exe", "0x1f30": "report.exe", "1f30": "report.exe", "1F30": "report.exe",
 		"ffffcf8d`51008ad0": "report.exe", "0xffffcf8d51008ad0": "report.exe",
 		"*.exe": "acmesvc.exe report.exe legacy32.exe sort.exe", "??????.exe": "report.exe", "*32*": "legacy32.exe", "r*t": "report.exe", "*": "System acmesvc.exe report.exe legacy32.exe sort.exe MemCompression",
-		"2500": "MemCompression", "0x2500": "", "9c4": "MemCompression", "System": "System", "4": "System", "*x": "", "": "", "5a8": "acmesvc.exe", "r*z": "", "?": "",
+		"2500": "MemCompression", "0x2500": "", "9c4": "MemCompression", "0x2410": "sort.exe", "2410": "", "System": "System", "4": "System", "*x": "", "": "", "5a8": "acmesvc.exe", "r*z": "", "?": "",
 	} {
 		var got []string
 		for _, p := range d.FindProcesses(text) {

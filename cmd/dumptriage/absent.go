@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"dumptriage/dump"
 	"dumptriage/kdump"
@@ -88,6 +89,9 @@ func absentRegions(l *report.List, p *dump.Process) {
 func noProcess(d *triage.Dump, name string) error {
 	if len(d.Processes()) == 0 {
 		return dump.Errorf(dump.OutOfRange, "processes", "no process %q: the dump tells of no process at all (see: dumptriage info)", name)
+	}
+	if p := d.FindProcesses("0x" + name); len(p) > 0 && strings.Trim(name, "0123456789") == "" { // ids of threads are printed as hexadecimal
+		return dump.Errorf(dump.OutOfRange, "processes", "no process is called %q or has that id, as a decimal number; 0x%s is %s", name, name, named(p[0]))
 	}
 	return dump.Errorf(dump.OutOfRange, "processes", "no process is called %q or has that id or address (see: dumptriage processes)", name)
 }

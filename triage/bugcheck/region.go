@@ -9,7 +9,7 @@ type Region string
 // The regions.
 const (
 	RegionUnknown      Region = ""
-	RegionNull         Region = "null"          // the first 64 KB, where nothing is ever mapped: mostly a null pointer and an offset
+	RegionNull         Region = "null"          // the first 64 KB, where hardly anything is ever mapped: mostly a null pointer and an offset
 	RegionUser         Region = "user"          // what processes may use
 	RegionKernel       Region = "kernel"        // what only the kernel may
 	RegionNotCanonical Region = "not_canonical" // what no processor can address
