@@ -48,6 +48,8 @@ func (f *File) contextAt(va uint64) (dump.Registers, bool) {
 	if n < threadcontext.MinSize(f.hdr.arch) {
 		return dump.Registers{}, false
 	}
+	off, size := usedRegisters(f.hdr.arch)
+	f.as(UseContext, 0, func() { f.usedAt(f.mem, va+uint64(off), size) })
 	regs, err := threadcontext.Parse(f.hdr.arch, b[:n], -1)
 	return regs, err == nil && believable(&regs)
 }

@@ -20,6 +20,7 @@ const (
 	UseFolder8              // the same in 8-bit characters
 	UsePresence             // bytes have to be there, whatever they are
 	UseRegister             // saved registers of code that did not fail: what points nowhere may be another value
+	UseContext              // registers of a CONTEXT, which may be a copy of those that the header has
 )
 
 // Watcher is told which bytes of the file are used: n at file offset off. Va is the
@@ -210,6 +211,19 @@ func usedContext(a dump.Arch) [][2]int {
 		return [][2]int{{0, 0x110}}
 	}
 	return nil
+}
+
+// usedRegisters are the general registers among them, one behind the other.
+func usedRegisters(a dump.Arch) (off, n int) {
+	switch a {
+	case dump.AMD64:
+		return 0x78, 16 * 8 // rax to r15
+	case dump.X86:
+		return 0x9c, 7 * 4 // edi to ebp
+	case dump.ARM64:
+		return 0x8, 31 * 8
+	}
+	return 0, 0
 }
 
 // usedUserFrame tells what of a KTRAP_FRAME from user mode was used, when it is one:

@@ -1,11 +1,6 @@
 package scrub
 
-import (
-	"maps"
-	"slices"
-
-	"dumptriage/dump"
-)
+import "dumptriage/dump"
 
 // Parts of a CONTEXT that ContextFlags announces (winnt.h).
 const (
@@ -75,23 +70,12 @@ func withoutData(r dump.Registers) *dump.Registers {
 
 // reduceRegisters does so with saved registers of a kernel dump.
 func (k *kernelFile) reduceRegisters() error {
-	for _, number := range slices.Sorted(maps.Keys(k.registers)) {
-		for i := range pageSize {
-			if !k.registers[number].has(i) {
-				continue
-			}
-			var b [registerSize]byte
-			off := number*pageSize + int64(i)
-			if n, err := k.in.File.ReadAt(b[:], off); n < len(b) {
-				return &dump.Error{Code: dump.IO, File: k.in.Path, Offset: off, Size: registerSize, Msg: "cannot be read", Err: err}
-			}
-			if pointsNowhere(le.Uint64(b[:])) {
-				mark(k.zeros, off, registerSize)
-				mark(k.ones, off, 1)
-			}
+	return k.eachWord(k.registers, registerSize, func(off int64, v uint64) {
+		if pointsNowhere(v) {
+			mark(k.zeros, off, registerSize)
+			mark(k.ones, off, 1)
 		}
-	}
-	return nil
+	})
 }
 
 // context encodes registers as the CONTEXT of their architecture, nil when there are

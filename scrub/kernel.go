@@ -26,6 +26,7 @@ type kernelFile struct {
 	// What is written in the place of what was there, by page number: 0 and 1, and for
 	// folders 0 and backslashes.
 	registers       map[int64]*pageUse // the first byte of each
+	contexts        map[int64]*pageUse // the same of those of a CONTEXT
 	zeros, ones     map[int64]*pageUse
 	blanks, slashes map[int64]*pageUse
 }
@@ -42,7 +43,7 @@ const maxRuns = 1 << 16 // reads that are noted before those that adjoin are joi
 // watchKernel opens the dump once more, so that what is used of it is noted.
 func watchKernel(in *triage.Dump, names bool) (*kernelFile, *triage.Dump, error) {
 	k := &kernelFile{in: in, structure: map[int64]*pageUse{}, memory: map[int64]*pageUse{}, present: map[int64]*pageUse{},
-		registers: map[int64]*pageUse{}, blanks: map[int64]*pageUse{}, slashes: map[int64]*pageUse{}}
+		registers: map[int64]*pageUse{}, contexts: map[int64]*pageUse{}, blanks: map[int64]*pageUse{}, slashes: map[int64]*pageUse{}}
 	d, err := in.Watched(k.used, names)
 	if err != nil {
 		return nil, nil, err
@@ -72,6 +73,12 @@ func (k *kernelFile) used(use kdump.Use, va uint64, off int64, n int) {
 		mark(k.structure, off, n)
 		for at := off; at+registerSize <= off+int64(n); at += registerSize {
 			mark(k.registers, at, 1)
+		}
+	case kdump.UseContext:
+		mark(k.structure, off, n)
+		size := k.registerSize()
+		for at := off; at+size <= off+int64(n); at += size {
+			mark(k.contexts, at, 1)
 		}
 	case kdump.UseMemory:
 		if k.systemMem && k.userAddress(va) {
@@ -205,6 +212,9 @@ func (s *scrubber) reduceStacks() error {
 		if err := k.reduceRegisters(); err != nil {
 			return err
 		}
+	}
+	if err := k.hideContexts(); err != nil {
+		return err
 	}
 	budget := uint64(2 * stackBudget)
 	for i := range 2 * len(s.places) { // twice: what one stack keeps another one does not take away

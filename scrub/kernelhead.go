@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"maps"
 	"slices"
 
 	"dumptriage/dump"
@@ -83,28 +84,78 @@ func (k *kernelFile) reduceContext(b record) {
 	}
 }
 
-// hideSerials puts 1 in the place of a bugcheck's parameters that are a part of a serial
-// number, and of the registers that they were passed by.
-func (k *kernelFile) hideSerials(b record, l *kernelHeader) {
+// serials returns which parameters of the bugcheck are a part of a serial number.
+func (k *kernelFile) serials() (is [4]bool, values []uint64) {
 	bc := k.src.BugCheck()
 	if bc == nil {
-		return
+		return is, nil
 	}
 	params, _ := codes.BugCheckParams(bc.Code, bc.Parameters)
 	for i, p := range params {
-		if p.Kind != codes.KindSerial || bc.Parameters[i] == 0 {
-			continue
-		}
-		b.put(l.parameters+i*l.pointer, l.pointer, 1)
-		regs := layouts[k.src.System().Arch]
-		if regs == nil {
-			continue
-		}
-		c := b[l.context : l.context+l.contextSize]
-		for _, s := range regs.slots {
-			if s.size == l.pointer && word(c[s.off:s.off+s.size]) == bc.Parameters[i] {
-				c.put(s.off, s.size, 1)
-			}
+		if is[i] = p.Kind == codes.KindSerial && bc.Parameters[i] != 0; is[i] {
+			values = append(values, bc.Parameters[i])
 		}
 	}
+	return is, values
+}
+
+// hideSerials puts 1 in the place of a bugcheck's parameters that are a part of a serial
+// number, and of the registers that they were passed by.
+func (k *kernelFile) hideSerials(b record, l *kernelHeader) {
+	is, values := k.serials()
+	for i := range is {
+		if is[i] {
+			b.put(l.parameters+i*l.pointer, l.pointer, 1)
+		}
+	}
+	regs := layouts[k.src.System().Arch]
+	if regs == nil {
+		return
+	}
+	c := b[l.context : l.context+l.contextSize]
+	for _, s := range regs.slots {
+		if s.size == l.pointer && slices.Contains(values, word(c[s.off:s.off+s.size])) {
+			c.put(s.off, s.size, 1)
+		}
+	}
+}
+
+// hideContexts does so with copies of the registers, such as those that a processor keeps.
+func (k *kernelFile) hideContexts() error {
+	_, values := k.serials()
+	if len(values) == 0 {
+		return nil
+	}
+	size := k.registerSize()
+	return k.eachWord(k.contexts, size, func(off int64, v uint64) {
+		if slices.Contains(values, v) {
+			mark(k.zeros, off, int(size))
+			mark(k.ones, off, 1)
+		}
+	})
+}
+
+// registerSize is the size of a register of the kernel.
+func (k *kernelFile) registerSize() int64 {
+	if k.in.Format() == dump.FormatKernel32 {
+		return 4
+	}
+	return registerSize
+}
+
+// eachWord calls fn with the words of the file whose first bytes are marked.
+func (k *kernelFile) eachWord(marked map[int64]*pageUse, size int64, fn func(off int64, v uint64)) error {
+	for _, number := range slices.Sorted(maps.Keys(marked)) {
+		for i := range pageSize {
+			if !marked[number].has(i) {
+				continue
+			}
+			off, b := number*pageSize+int64(i), make([]byte, size)
+			if n, err := k.in.File.ReadAt(b, off); n < len(b) {
+				return &dump.Error{Code: dump.IO, File: k.in.Path, Offset: off, Size: size, Msg: "cannot be read", Err: err}
+			}
+			fn(off, word(b))
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package scrub_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -125,4 +126,36 @@ func le64(b []byte) (v uint64) {
 		v |= uint64(b[i]) << (8 * i)
 	}
 	return v
+}
+
+// TestSerialNumberCopies: a bugcheck's parameters that are a part of a serial number (0x9A)
+// lie in each copy of the registers that stopped the system, which processors keep too.
+func TestSerialNumberCopies(t *testing.T) {
+	type places struct {
+		code, parameters, context int // of the header
+		register, sp, pc, word    int // of CONTEXT, winnt.h
+	}
+	x64, arm64 := places{0x38, 0x40, 0x348, 0xc0, 0x98, 0xf8, 8}, places{0x38, 0x40, 0x348, 0x20, 0x100, 0x108, 8} // r9, x3
+	x86 := places{0x28, 0x2c, 0x320, 0xa8, 0xc4, 0xb8, 4}                                                          // edx
+	for v, at := range map[*machine.Variant]places{&machine.Windows7: x64, &machine.Windows22H2: x64, &machine.WindowsX86: x86, &machine.WindowsARM: arm64} {
+		b := machine.Build(*v).Dump(machine.BitmapFull)
+		serial := []byte("\xee\xff\xc0\xa1\x71\x5e\x1d\x00")[:at.word]
+		binary.LittleEndian.PutUint32(b[at.code:], 0x9a)
+		clear(b[at.parameters : at.parameters+4*at.word])
+		copy(b[at.parameters+2*at.word:], serial) // where the first one is 0
+		copies, header := 0, bytes.Clone(b[at.context:at.context+0x110])
+		same := func(i, off int) bool { return bytes.Equal(b[i+off:i+off+at.word], header[off:off+at.word]) }
+		for i := 0; i+len(header) <= len(b); i += 4 {
+			if same(i, at.sp) && same(i, at.pc) {
+				copy(b[i+at.register:], serial)
+				copies++
+			}
+		}
+		if copies < 2 {
+			t.Fatalf("%s: %d copies: the test shows little", v.Name, copies)
+		}
+		if res := checkKernel(t, nil, open(t, b, "marked.dmp"), triage.Options{}); bytes.Contains(res.Kernel, serial) {
+			t.Errorf("%s: the new dump holds the serial number", v.Name)
+		}
+	}
 }
