@@ -179,7 +179,7 @@ func (s *Store) openDebug(format *debugFormat, file string, cv dump.CodeView, sa
 		f.Close()
 		return opened{}, err
 	}
-	s.open = append(s.open, f)
+	s.keepOpen(file, f)
 	return s.keepDebug(file, name, opened{d, func() (Debug, error) { return format.open(f, f.Size(), file) }}), nil
 }
 

@@ -136,7 +136,7 @@ func (s *Store) openLinked(path, name string, sum uint32) (opened, error) {
 	if err = s.proveSum(f, path, sum); err == nil {
 		var d *dwarf.File
 		if d, err = dwarf.Open(f, f.Size(), path); err == nil {
-			s.open = append(s.open, f)
+			s.keepOpen(path, f)
 			return s.keepDebug(path, linkedName(name), openedDWARF(d, f, f.Size(), path)), nil
 		}
 	}

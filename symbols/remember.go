@@ -160,10 +160,3 @@ func (f failures) keep(path string, err error) {
 		f[path] = err
 	}
 }
-
-// Opened returns how many files the store holds open.
-func (s *Store) Opened() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open)
-}

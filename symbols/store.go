@@ -45,7 +45,7 @@ type Store struct {
 	byName  map[string][]string // lower-case base name to paths, in walking order
 	folders map[string]*folder  // of flat places
 	swept   map[string]bool     // caches in which no stale parts are left
-	open    []io.Closer
+	open    []openFile
 	builds  map[string]pdata.Identity // of the files that were opened and refused
 	failed  failures
 	sums    map[string]uint32 // checksums of files that were split off images
@@ -260,7 +260,7 @@ func (s *Store) try(path string, m *dump.Module) (*pdata.Image, error) {
 		f.Close()
 		return nil, err
 	}
-	s.open = append(s.open, f)
+	s.keepOpen(path, f)
 	if s.memory != nil {
 		s.memory.openImages[path] = im
 	}

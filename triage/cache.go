@@ -9,7 +9,8 @@ import (
 // Cache keeps images and symbols open from one analysis to the next, for many
 // dumps of the same programs. It is used by one goroutine, and serves one
 // incident at a time: close that before the next analysis. What it holds is
-// bounded: it starts anew when it has many files open or the path is another.
+// bounded: it starts anew when it has many files open, one of them has changed on disk,
+// or the path is another.
 // The zero value is ready for use.
 type Cache struct {
 	path  string // without the folders that dumps lie in
@@ -35,7 +36,7 @@ func (c *Cache) Close() error {
 
 func (c *Cache) store(path symbols.Path, opt symbols.StoreOptions) *symbols.Store {
 	name, all := fmt.Sprintf("%+v", path.Places()), fmt.Sprintf("%+v", path)
-	if c.asked++; c.kept != nil && (name != c.path || c.kept.Opened() > cachedFiles || c.asked > cachedDumps) {
+	if c.asked++; c.kept != nil && (name != c.path || c.kept.Opened() > cachedFiles || c.asked > cachedDumps || c.kept.Stale()) {
 		c.Close()
 	}
 	if c.kept == nil {

@@ -1,0 +1,95 @@
+package symbols
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestStale: a store that remembers knows when any file that it holds open is not what it
+// was any more, however that came.
+func TestStale(t *testing.T) {
+	m := wanted(`C:\App.exe`)
+	image := build("App.exe", m.TimeDateStamp, uint32(m.Size))
+	other := build("App.exe", m.TimeDateStamp+1, uint32(m.Size))
+	later := func(t *testing.T, file string) {
+		then := time.Now().Add(time.Hour)
+		if err := os.Chtimes(file, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What a test writes may be of the very time that the file was made.
+	for name, change := range map[string]func(t *testing.T, file string) error{
+		"written over": func(t *testing.T, file string) error {
+			defer later(t, file)
+			return os.WriteFile(file, other, 0o666)
+		},
+		"longer": func(_ *testing.T, file string) error {
+			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteString("more")
+			f.Close()
+			return err
+		},
+		"replaced": func(t *testing.T, file string) error {
+			was, err := os.Stat(file)
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(file+".new", content, 0o666); err != nil {
+				return err
+			}
+			if err := os.Chtimes(file+".new", was.ModTime(), was.ModTime()); err != nil {
+				return err
+			}
+			return os.Rename(file+".new", file)
+		},
+		"gone": func(_ *testing.T, file string) error { return os.Remove(file) },
+	} {
+		for _, file := range []string{"App.exe", "App.sym"} {
+			t.Run(name+" "+file, func(t *testing.T) {
+				dir := tree(t, map[string][]byte{"App.exe": image, "App.sym": symFile(appID), "unused.exe": image})
+				s := NewPathStore(DirPath(dir), StoreOptions{Remember: true})
+				defer s.Close()
+				if im, _, _ := s.Find(m); im == nil {
+					t.Fatal("no image")
+				}
+				if d, _, _ := s.FindDebug(appIdentity, ""); d == nil {
+					t.Fatal("no symbols")
+				}
+				later(t, filepath.Join(dir, "unused.exe"))
+				if s.Stale() {
+					t.Fatal("stale before anything has changed that is open")
+				}
+				if err := change(t, filepath.Join(dir, file)); err != nil {
+					t.Skip("an open file cannot be changed here:", err)
+				}
+				if !s.Stale() {
+					t.Error("not stale")
+				}
+			})
+		}
+	}
+}
+
+// TestStaleLinked: the same for debug information that was split off an image.
+func TestStaleLinked(t *testing.T) {
+	s, im, image := linked(t, "gcc-5.debug", true)
+	d, file := s.FindImageDebug(im, image)
+	if d == nil || s.Stale() {
+		t.Fatalf("%s, stale %v", file, s.Stale())
+	}
+	if err := os.Remove(file); err != nil {
+		t.Skip("an open file cannot be removed here:", err)
+	}
+	if !s.Stale() {
+		t.Error("not stale")
+	}
+}
