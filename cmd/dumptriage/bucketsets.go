@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -91,7 +92,10 @@ func joinDatabases(c *cli.Context, paths []string) error {
 func joinDatabase(c *cli.Context, s *store.Store, path string) (j store.Joined, err error) {
 	err = withDatabaseAt(c, path, store.OpenReading, func(part *store.Store) error {
 		j, err = s.Join(c.Context, part)
-		return err
+		if _, ok := errors.AsType[*store.OtherError](err); ok {
+			return err // which is said to be of path
+		}
+		return inDatabase(c.String(dbFlag.Name), err)
 	})
 	return j, err
 }

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Joined tells what came of another database.
@@ -16,6 +18,23 @@ type Joined struct {
 
 // Conflict is what two databases say differently of one bucket.
 type Conflict struct{ Bucket, What, Here, There string }
+
+// OtherError is what went wrong with the database that is joined, and not with the one that
+// it is joined to.
+type OtherError struct{ Err error }
+
+func (e *OtherError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself.
+func (e *OtherError) Unwrap() error { return e.Err }
+
+// ofOther says whose error it is.
+func ofOther(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OtherError{err}
+}
 
 // Join adds all dumps of another database, and what people said of its buckets where
 // nothing is said here. It may be repeated: what is known is not added again.
@@ -30,7 +49,7 @@ func (s *Store) Join(ctx context.Context, other *Store) (j Joined, err error) {
 	// In the order of the dumps' own times, by which clusters would be made anew.
 	keys, err := other.texts(ctx, `SELECT dump_key FROM dumps ORDER BY COALESCE(captured, ''), dump_key`)
 	if err != nil {
-		return j, err
+		return j, ofOther(err)
 	}
 	j.Dumps = len(keys)
 	for _, key := range keys {
@@ -63,14 +82,14 @@ func (s *Store) keys(ctx context.Context) (map[string]bool, error) {
 func (s *Store) take(ctx context.Context, other *Store, key string) error {
 	in, err := other.incident(ctx, key)
 	if err != nil {
-		return err
+		return ofOther(err)
 	}
 	paths, err := other.texts(ctx, `SELECT path FROM dump_paths WHERE dump_key = $1 ORDER BY path`, key)
 	if err != nil {
-		return err
+		return ofOther(err)
 	}
 	if len(paths) == 0 {
-		return fmt.Errorf("%w: dump %s has no path", ErrDamaged, key)
+		return ofOther(fmt.Errorf("%w: dump %s has no path", ErrDamaged, key))
 	}
 	for _, in.Path = range paths {
 		if err := s.Add(ctx, in); err != nil {
@@ -117,69 +136,120 @@ func (s *Store) takeStates(ctx context.Context, other *Store, mine map[string]bo
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, ofOther(err)
 	}
 	var conflicts []Conflict
-	for i := range said {
-		c, err := s.takeState(ctx, &said[i], mine)
-		if err != nil {
-			return nil, err
-		}
-		conflicts = append(conflicts, c...)
-	}
-	return conflicts, nil
-}
-
-// takeState takes over what is said of one bucket elsewhere.
-func (s *Store) takeState(ctx context.Context, b *Bucket, mine map[string]bool) (conflicts []Conflict, err error) {
-	differ := func(what, here, there string) {
-		conflicts = append(conflicts, Conflict{b.ID, what, here, there})
-	}
 	err = s.inTransaction(ctx, func(tx *sql.Tx) error {
-		a := adder{s, ctx, tx}
-		is, err := scanBucket(tx.QueryRowContext(ctx, `SELECT `+bucketColumns+` FROM buckets WHERE bucket = $1`, b.ID))
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: bucket %s has no dumps", ErrDamaged, b.ID)
-		}
-		if err != nil {
-			return err
-		}
-		switch {
-		case b.Note == "" || b.Note == is.Note:
-		case is.Note != "":
-			differ("note", is.Note, b.Note)
-		default:
-			if err := a.exec(`UPDATE buckets SET note = $2 WHERE bucket = $1`, b.ID, b.Note); err != nil {
-				return err
+		t := taker{adder{s, ctx, tx}, mine, nil}
+		// What counts as what comes first: a state is held against all dumps that count.
+		for _, take := range []func(is, there *Bucket) error{t.takeMerge, t.takeNote, t.takeState} {
+			for i := range said {
+				is, err := scanBucket(tx.QueryRowContext(ctx, `SELECT `+bucketColumns+` FROM buckets WHERE bucket = $1`, said[i].ID))
+				if errors.Is(err, sql.ErrNoRows) {
+					return ofOther(fmt.Errorf("%w: bucket %s has no dumps", ErrDamaged, said[i].ID))
+				}
+				if err == nil {
+					err = take(&is, &said[i])
+				}
+				if err != nil {
+					return err
+				}
 			}
 		}
-		switch {
-		case b.MergedInto == "" || b.MergedInto == is.MergedInto:
-		case is.MergedInto != "":
-			differ("merged", is.MergedInto, b.MergedInto)
-		default:
-			if err := a.mergeAlso(b.ID, b.MergedInto); errors.Is(err, errCannotMerge) {
-				differ("merged", "", b.MergedInto)
-			} else if err != nil {
-				return err
-			}
-		}
-		if b.State == StateNew {
-			return nil
-		}
-		if is.State == StateNew {
-			return a.believe(b, mine)
-		}
-		if b.fixed() != is.fixed() {
-			differ("state", is.saying(), b.saying())
-			return nil
-		}
-		if b.State == StateRegressed && (is.RegressedVersion == "" || CompareVersions(b.RegressedVersion, is.RegressedVersion) < 0) {
-			return a.exec(`UPDATE buckets SET state = 'regressed', regressed_version = $2 WHERE bucket = $1`, b.ID, b.RegressedVersion)
-		}
+		conflicts = t.conflicts
 		return nil
 	})
+	slices.SortStableFunc(conflicts, func(a, b Conflict) int { return cmp.Compare(a.Bucket, b.Bucket) })
 	return conflicts, err
+}
+
+// taker takes over what is said of buckets elsewhere, in one transaction.
+type taker struct {
+	adder
+	mine      map[string]bool // dumps that are known here alone
+	conflicts []Conflict
+}
+
+func (t *taker) differ(b *Bucket, what, here, there string) {
+	t.conflicts = append(t.conflicts, Conflict{b.ID, what, here, there})
+}
+
+func (t *taker) takeNote(is, b *Bucket) error {
+	switch {
+	case b.Note == "" || b.Note == is.Note:
+	case is.Note != "":
+		t.differ(b, "note", is.Note, b.Note)
+	default:
+		return t.exec(`UPDATE buckets SET note = $2 WHERE bucket = $1`, b.ID, b.Note)
+	}
+	return nil
+}
+
+// takeMerge makes a bucket count as it does there. Its dumps from there were added before,
+// and are held now against what is fixed here.
+func (t *taker) takeMerge(is, b *Bucket) error {
+	switch {
+	case b.MergedInto == "" || b.MergedInto == is.MergedInto:
+		return nil
+	case is.MergedInto != "":
+		t.differ(b, "merged", is.MergedInto, b.MergedInto)
+		return nil
+	}
+	dumps, err := builds(t.ctx, t.tx, b.ID)
+	if err != nil {
+		return err
+	}
+	err = t.mergeAlso(b.ID, b.MergedInto)
+	if errors.Is(err, errCannotMerge) {
+		t.differ(b, "merged", "", b.MergedInto)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.hold(dumps, func(key string) bool { return !t.mine[key] })
+}
+
+// takeState takes over a state, and holds the dumps that are known here alone against it.
+func (t *taker) takeState(is, b *Bucket) error {
+	switch {
+	case b.State == StateNew:
+		return nil
+	case is.State == StateNew:
+		return t.believe(b)
+	case b.fixed() != is.fixed():
+		t.differ(b, "state", is.saying(), b.saying())
+		return nil
+	case b.State == StateRegressed && (is.RegressedVersion == "" || CompareVersions(b.RegressedVersion, is.RegressedVersion) < 0):
+		return t.exec(`UPDATE buckets SET state = 'regressed', regressed_version = $2 WHERE bucket = $1`, b.ID, b.RegressedVersion)
+	}
+	return nil
+}
+
+func (t *taker) believe(b *Bucket) error {
+	err := t.exec(`UPDATE buckets SET state = $2, fixed_module = $3, fixed_version = $4, regressed_version = $5 WHERE bucket = $1`,
+		b.ID, string(b.State), b.FixedModule, b.FixedVersion, b.RegressedVersion)
+	if err != nil || b.FixedVersion == "" {
+		return err
+	}
+	dumps, err := builds(t.ctx, t.tx, b.ID)
+	if err != nil {
+		return err
+	}
+	return t.hold(dumps, func(key string) bool { return t.mine[key] })
+}
+
+// hold holds those of the dumps that count against what is fixed.
+func (t *taker) hold(dumps []Incident, counts func(key string) bool) error {
+	for i := range dumps {
+		if !counts(dumps[i].Key) {
+			continue
+		}
+		if err := t.regression(&dumps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // saying is what a person reads of a state.
@@ -197,26 +267,4 @@ func (b *Bucket) fixed() [3]string {
 		state = StateFixed
 	}
 	return [3]string{string(state), b.FixedModule, b.FixedVersion}
-}
-
-// believe takes over a state, and holds the dumps that are known here alone against it.
-func (a *adder) believe(b *Bucket, mine map[string]bool) error {
-	err := a.exec(`UPDATE buckets SET state = $2, fixed_module = $3, fixed_version = $4, regressed_version = $5 WHERE bucket = $1`,
-		b.ID, string(b.State), b.FixedModule, b.FixedVersion, b.RegressedVersion)
-	if err != nil || b.FixedVersion == "" {
-		return err
-	}
-	dumps, err := builds(a.ctx, a.tx, b.ID)
-	if err != nil {
-		return err
-	}
-	for i := range dumps {
-		if !mine[dumps[i].Key] {
-			continue
-		}
-		if err := a.regression(&dumps[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +131,72 @@ func TestJoinStates(t *testing.T) {
 	}
 }
 
+// What is fixed on one side is held against the dumps of the other one that count as the
+// fixed bucket's, whichever side says that they do, and whatever the buckets' ids.
+func TestJoinFixedAndMerged(t *testing.T) {
+	for _, ids := range [][2]int{{1, 2}, {2, 1}} {
+		part, whole := incident(ids[0], 0).Bucket, incident(ids[1], 0).Bucket
+		for _, c := range []struct {
+			name         string
+			here, there  int // version of the merged bucket's dump, 0 none
+			fixed, merge string
+			want         string
+		}{
+			{"fixed and merged there, a later dump here", 9, 2, "there", "there", "1.0.9.0"},
+			{"fixed and merged there, a later dump there", 2, 9, "there", "there", ""}, // known when it was said
+			{"fixed here and merged there, a later dump there", 0, 9, "here", "there", "1.0.9.0"},
+			{"fixed here and merged there, an earlier dump there", 0, 2, "here", "there", ""},
+			{"fixed here and merged there, a later dump here", 9, 2, "here", "there", ""},
+			{"fixed there and merged here, a later dump here", 9, 0, "there", "here", "1.0.9.0"},
+			{"fixed and merged here, a later dump there", 2, 9, "here", "here", "1.0.9.0"},
+		} {
+			here, _ := create(t)
+			there, _ := create(t)
+			stores := map[string]*Store{"here": here, "there": there}
+			add(t, here, incident(ids[1], 1))
+			add(t, there, incident(ids[1], 2))
+			for s, n := range map[*Store]int{here: c.here, there: c.there} {
+				if n > 0 {
+					add(t, s, incident(ids[0], n))
+				}
+			}
+			if err := stores[c.merge].Merge(t.Context(), part, whole); err != nil {
+				t.Fatal(err)
+			}
+			say(t, stores[c.fixed], whole, StateFixed, "1.0.5.0", "")
+			for range 2 {
+				if j, err := here.Join(t.Context(), there); err != nil || len(j.Conflicts) != 0 {
+					t.Fatalf("%s: %+v, %v", c.name, j, err)
+				}
+				if b := bucket(t, here, whole); b.RegressedVersion != c.want || (b.State == StateRegressed) != (c.want != "") {
+					t.Errorf("%s, %s into %s: %s, back in %q, want %q", c.name, part, whole, b.State, b.RegressedVersion, c.want)
+				}
+			}
+		}
+	}
+}
+
+// An error of joining says whose it is.
+func TestJoinErrors(t *testing.T) {
+	for damage, others := range map[string]bool{`DROP TABLE dump_modules`: false, `DROP TABLE dump_paths`: true, `DROP TABLE frames`: true, `DELETE FROM buckets`: true, `DELETE FROM dump_paths`: true} {
+		here, _ := create(t)
+		there, _ := create(t)
+		add(t, there, incident(1, 1))
+		damaged := here
+		if others {
+			damaged = there
+		}
+		if _, err := damaged.db.Exec(damage); err != nil {
+			t.Fatal(err)
+		}
+		_, err := here.Join(t.Context(), there)
+		var other *OtherError
+		if err == nil || errors.As(err, &other) != others {
+			t.Errorf("%s: %v, of the other one: %v", damage, err, other != nil)
+		}
+	}
+}
+
 // What was added is whole: a database whose tables do not agree is an error.
 func TestJoinDamaged(t *testing.T) {
 	for _, damage := range []string{`DELETE FROM buckets`, `DELETE FROM dump_paths`} {
@@ -179,103 +243,5 @@ func TestLongTexts(t *testing.T) {
 	}
 	if b := bucket(t, s, in.Bucket); len(b.Text) > maxText || len(b.Note) > maxText {
 		t.Errorf("%d and %d bytes", len(b.Text), len(b.Note))
-	}
-}
-
-// Looking at a database changes no byte of it and leaves nothing beside it, be it new, of an
-// older schema, in use, left by a killed process, or where nothing can be written.
-func TestReadingLeavesAllAsItIs(t *testing.T) {
-	files := func(dir string) map[string]string {
-		out := map[string]string{}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out[e.Name()] = string(b); strings.HasSuffix(e.Name(), "-shm") {
-				out[e.Name()] = "" // marks of who reads
-			}
-		}
-		return out
-	}
-	for _, name := range []string{"plain", "older", "killed", "readonly"} {
-		t.Run(name, func(t *testing.T) {
-			if name == "older" {
-				newest := migrations
-				migrations = newest[:2]
-				defer func() { migrations = newest }()
-			}
-			temporary := t.TempDir()
-			t.Setenv("TMPDIR", temporary)
-			t.Setenv("TMP", temporary)
-			s, path := create(t)
-			if name == "older" {
-				_, err := s.db.Exec(`INSERT INTO buckets (bucket, algorithm, kind, class, text, dumps, state, fixed_module, fixed_version, regressed_version, note) VALUES ('00ab', '', '', '', 'old', 1, 'new', '', '', '', '')`)
-				if err != nil {
-					t.Fatal(err)
-				}
-				migrations = append(slices.Clip(migrations), newestMigration)
-			} else {
-				add(t, s, incident(1, 1))
-			}
-			if name != "killed" {
-				s.Close(context.Background())
-			}
-			dir := filepath.Dir(path)
-			if name == "readonly" {
-				os.Chmod(path, 0o444)
-				os.Chmod(dir, 0o555)
-				t.Cleanup(func() { os.Chmod(dir, 0o777); os.Chmod(path, 0o666) })
-			}
-			before := files(dir)
-			r, err := OpenReading(t.Context(), path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if list, err := r.Buckets(t.Context(), ""); err != nil || len(list) != 1 {
-				t.Errorf("%+v, %v", list, err)
-			}
-			if name != "older" { // that is a copy
-				if err := r.Set(t.Context(), incident(1, 1).Bucket, Change{Note: new(string)}); err == nil {
-					t.Error("a database that was opened to be read can be written")
-				}
-			}
-			if err := r.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			after := files(dir)
-			for f, was := range before {
-				if after[f] != was {
-					t.Errorf("%s has changed", f)
-				}
-				delete(after, f)
-			}
-			if len(after) > 0 || len(files(temporary)) > 0 {
-				t.Errorf("left: %d files beside it, %d copies", len(after), len(files(temporary)))
-			}
-		})
-	}
-}
-
-// newestMigration is one after those that the test's older database had.
-const newestMigration = `CREATE INDEX test_only ON dumps (status)`
-
-// An empty file is no database to look at, and stays one.
-func TestEmptyFileIsNoDatabase(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "empty.db")
-	if err := os.WriteFile(path, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	for _, open := range []func(context.Context, string) (*Store, error){OpenReading, OpenExisting} {
-		if _, err := open(t.Context(), path); err == nil || !strings.Contains(err.Error(), ErrEmpty.Error()) {
-			t.Errorf("%v", err)
-		}
-	}
-	if st, err := os.Stat(path); err != nil || st.Size() != 0 {
-		t.Errorf("%v, %v", st, err)
 	}
 }
