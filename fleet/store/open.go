@@ -35,43 +35,47 @@ func OpenExisting(ctx context.Context, path string) (*Store, error) {
 
 // OpenReading opens a database that must be there to look at it: its file stays as it is,
 // and none is left beside it. It may lie where nothing can be written. One of an older
-// schema is read from a copy that is brought up to date.
-func OpenReading(ctx context.Context, path string) (*Store, error) {
+// schema, or with a log that cannot be read where it lies, is read from a copy.
+func OpenReading(ctx context.Context, path string) (s *Store, err error) {
 	if err := holdsSomething(path); err != nil {
 		return nil, err
 	}
-	a := readingOf(path)
-	s, err := open(ctx, path, a, (*Store).upToDate)
-	if isNoPlace(err) && !a.alone { // for a log, of which none is there
-		return open(ctx, path, access{read: true, alone: true}, (*Store).upToDate)
+	for _, how := range readings(path) {
+		s, err = open(ctx, path, how, (*Store).upToDate)
+		if !isNoPlace(err) {
+			break
+		}
 	}
 	return s, err
 }
 
 func open(ctx context.Context, path string, how access, prepare func(*Store, context.Context) error) (*Store, error) {
-	db, d, err := connect(path, how)
-	if err != nil {
-		return nil, err
+	s, err := connect(path, how)
+	if err == nil {
+		err = s.prepared(ctx, prepare)
 	}
-	s, err := prepared(ctx, db, d, prepare)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// prepared is a store of a database that is as this program knows it, or is made so.
-func prepared(ctx context.Context, db *sql.DB, d *dialect, prepare func(*Store, context.Context) error) (*Store, error) {
+// newStore is a store of a connection.
+func newStore(db *sql.DB, d *dialect) *Store {
 	db.SetMaxOpenConns(1)
-	s := &Store{db: db, dialect: d, params: similar.DefaultParams, made: map[string]bool{}}
+	return &Store{db: db, dialect: d, params: similar.DefaultParams, made: map[string]bool{}}
+}
+
+// prepared makes sure that a database is as this program knows it, or makes it so.
+func (s *Store) prepared(ctx context.Context, prepare func(*Store, context.Context) error) error {
 	err := prepare(s, ctx)
 	if err == nil {
 		err = s.readParams(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Close(ctx))
+		err = errors.Join(err, s.Close(ctx))
 	}
-	return s, nil
+	return err
 }
 
 // upToDate makes sure of the schema without writing to the database.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,18 +24,27 @@ var sqliteDialect = dialect{
 type access struct {
 	create bool // if it is not there
 	read   bool
-	log    bool // to be read, with a log that another process left or writes
+	log    bool // to be read, with a log that another process writes
 	alone  bool // to be read, where nobody writes and nothing can be written
+	copied bool // to be read from a copy, for its log has to be worked in
 }
 
-// readingOf is how to open a database to look at it.
-func readingOf(path string) access {
+// readings are the ways to open a database to look at it, each for when those before it
+// find no place for what they would write.
+func readings(path string) []access {
 	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		// To close a database that could be written to would move the log into it.
-		return access{read: true, log: true}
+		// To close a database that could be written to would move the log into it, and the
+		// index of the log, which is there while somebody has it open, would be left.
+		if _, err := os.Lstat(path + "-shm"); err == nil {
+			return []access{{read: true, log: true}, {read: true, copied: true}}
+		}
+		return []access{{read: true, copied: true}}
 	}
 	// Where nothing can be written, the log to look for what is about to be has no place.
-	return access{read: true, alone: !isWritable(path)}
+	if !isWritable(path) {
+		return []access{{read: true, alone: true}}
+	}
+	return []access{{read: true}, {read: true, alone: true}}
 }
 
 // query is how the driver is told.
@@ -58,14 +68,76 @@ func (a access) query() url.Values {
 	return q
 }
 
-func connect(path string, how access) (*sql.DB, *dialect, error) {
+func connect(path string, how access) (*Store, error) {
+	temporary := ""
+	if how.copied {
+		var err error
+		if temporary, err = os.MkdirTemp("", "buckets-*"); err != nil {
+			return nil, err
+		}
+		if path, err = copyWithLog(path, temporary); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(temporary))
+		}
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	name := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: how.query().Encode()}
 	db, err := sql.Open("sqlite", name.String())
-	return db, &sqliteDialect, err
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(db, &sqliteDialect)
+	s.temporary = temporary
+	return s, nil
+}
+
+// copyWithLog copies a database and its log into a folder, as they are at one time.
+func copyWithLog(path, dir string) (string, error) {
+	to := filepath.Join(dir, "copy.db")
+	for range copyTries {
+		before, err := stamps(path)
+		if err == nil {
+			err = errors.Join(copyFile(path, to), copyFile(path+"-wal", to+"-wal"))
+		}
+		if err != nil {
+			return "", err
+		}
+		if after, err := stamps(path); err == nil && after == before {
+			return to, nil
+		}
+	}
+	return "", errors.New("it is being written to, and its log cannot be read where it lies")
+}
+
+// copyTries is how often a database is copied until it does not change meanwhile.
+const copyTries = 5
+
+// stamps tells whether a database or its log was written to.
+func stamps(path string) (out [2][2]int64, err error) {
+	for i, name := range []string{path, path + "-wal"} {
+		st, err := os.Stat(name)
+		if err != nil {
+			return out, err
+		}
+		out[i] = [2]int64{st.Size(), st.ModTime().UnixNano()}
+	}
+	return out, nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // isWritable reports whether a file may be written to, which it is not.
@@ -92,25 +164,24 @@ func holdsSomething(path string) error {
 }
 
 // useCopy goes on with a copy of the database, which is brought up to date.
-func (s *Store) useCopy(ctx context.Context) error {
-	f, err := os.CreateTemp("", "buckets-*.db")
+func (s *Store) useCopy(ctx context.Context) (err error) {
+	if s.temporary == "" {
+		if s.temporary, err = os.MkdirTemp("", "buckets-*"); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(s.temporary, "new.db")
+	if _, err := s.db.ExecContext(ctx, `VACUUM INTO $1`, path); err != nil {
+		return err
+	}
+	name := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_txlock=immediate&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)"}
+	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
 		return err
 	}
-	s.temporary = f.Name()
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if _, err := s.db.ExecContext(ctx, `VACUUM INTO $1`, s.temporary); err != nil {
-		return err
-	}
+	db.SetMaxOpenConns(1)
 	old := s.db
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(s.temporary), RawQuery: "_txlock=immediate&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)"}
-	if s.db, err = sql.Open("sqlite", name.String()); err != nil {
-		s.db = old
-		return err
-	}
-	s.db.SetMaxOpenConns(1)
+	s.db = db
 	if err := old.Close(); err != nil {
 		return err
 	}

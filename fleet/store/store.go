@@ -30,14 +30,14 @@ type Store struct {
 	pending    []Incident
 	regressed  []Regression
 	made       map[string]bool // buckets that were made since the store was opened
-	temporary  string          // a copy to remove, "" none
+	temporary  string          // a folder of copies to remove, "" none
 }
 
 // Close writes what is pending and closes the database.
 func (s *Store) Close(ctx context.Context) error {
 	err := errors.Join(s.Flush(ctx), s.db.Close())
 	if s.temporary != "" {
-		err = errors.Join(err, os.Remove(s.temporary))
+		err = errors.Join(err, os.RemoveAll(s.temporary))
 	}
 	return err
 }
