@@ -2,6 +2,7 @@ package bugcheck_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,6 +233,28 @@ func TestStackUse(t *testing.T) {
 	d = scenes["divide"]
 	if _, v := judge(t, openBytes(t, "divide", d.Dump), images(t, d)); v.Stack != nil {
 		t.Errorf("a division by zero measured the stack: %+v", v.Stack)
+	}
+}
+
+// A double fault may come while the stack pointer is still that of user mode, or is no
+// address at all: how far that is from the kernel stack says nothing of it.
+func TestStackUseElsewhere(t *testing.T) {
+	d := fixtures.BugCheckScenes()["double_fault"]
+	le := binary.LittleEndian
+	inc, _ := judge(t, openBytes(t, "double_fault", d.Dump), images(t, d))
+	was, ok := inc.BugCheck.Fault.Registers.SP()
+	if !ok {
+		t.Fatal("the fault has no stack pointer")
+	}
+	for _, sp := range []uint64{0, 8, 0x7c_1f2f_f8b0, 0x7fff_ffff_fff8, 0x4141_4141_4141_4141} {
+		b := bytes.ReplaceAll(d.Dump, le.AppendUint64(nil, was), le.AppendUint64(nil, sp))
+		inc, v := judge(t, openBytes(t, "elsewhere", b), images(t, d))
+		if is, _ := inc.BugCheck.Fault.Registers.SP(); is != sp {
+			t.Fatalf("the fault's stack pointer is %#x, not %#x", is, sp)
+		}
+		if v.Stack != nil || v.Parameters[0].Name == "double fault, and the kernel stack did not overflow" {
+			t.Errorf("%#x: %+v, %q", sp, v.Stack, v.Parameters[0].Name)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (j *judge) stackUse() {
 	if i := f.Index; !ok && i > 0 && i < len(j.frames) { // unwinding came through the fault
 		sp, ok = j.frames[i].SP, true
 	}
-	if !ok || k == nil || k.StackLimit == 0 || k.StackBase <= k.StackLimit || sp >= k.StackBase {
+	if !ok || k == nil || k.StackLimit == 0 || k.StackBase <= k.StackLimit || sp >= k.StackBase || !j.inKernel(sp) {
 		return
 	}
 	u := &StackUse{Size: k.StackBase - k.StackLimit, Left: int64(sp - k.StackLimit)}
@@ -63,6 +63,14 @@ func (j *judge) stackUse() {
 		j.v.Parameters[0].Name = "double fault: the kernel stack overflowed"
 		j.v.Class, j.v.Steps = codes.ClassDriver, codes.StackOverflowSteps()
 	}
+}
+
+// inKernel reports whether an address can be of a kernel stack. A fault may come with the
+// stack pointer of user mode, as at the entry of a system call: its distance to the
+// kernel stack says nothing.
+func (j *judge) inKernel(va uint64) bool {
+	region := RegionOf(j.inc.System.Arch, va)
+	return region == RegionKernel || region == RegionUnknown && j.inc.System.Arch.PointerSize() == 4
 }
 
 // stackOfModules adds up what the frames from the fault outwards take. Where the next
