@@ -37,6 +37,16 @@ func clean(s string) string {
 	return b.String()
 }
 
+// Message makes a message of an error or a warning safe to print, as all texts are: names
+// of files and texts from databases stand in it. It may have several lines.
+func Message(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = clean(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // printable rewrites JSON text so that it holds only printable characters and
 // means the same: encoding/json leaves C1 controls and direction marks as they
 // are, and a terminal that shows the JSON acts on them.

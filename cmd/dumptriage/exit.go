@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"dumptriage/report"
 )
 
 // The exit statuses, the same as the JSON object's status says.
@@ -57,12 +59,24 @@ func exitStatus(err error, verb string, stderr io.Writer) int {
 	case errors.As(err, &status):
 		return int(status)
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "dumptriage: %s\nsee: %s\n", usage.msg, strings.TrimSpace("dumptriage help "+verb))
+		tell(stderr, "dumptriage: %s\nsee: %s", usage.msg, strings.TrimSpace("dumptriage help "+verb))
 		return exitUsage
 	case errors.As(err, &internal):
-		fmt.Fprintf(stderr, "dumptriage: %s\nThis is a fault of dumptriage, not of the dump. Please report it with the lines below.\n%s\n", internal.Error(), internal.stack)
+		tell(stderr, "dumptriage: %s\nThis is a fault of dumptriage, not of the dump. Please report it with the lines below.", internal.Error())
+		fmt.Fprintln(stderr, internal.stack)
 		return exitFailed
 	}
-	fmt.Fprintf(stderr, "dumptriage: %s\n", err)
+	tell(stderr, "dumptriage: %s", err)
 	return exitFailed
+}
+
+// tell prints lines for people on standard error. Names of files and what databases say
+// stand in them, which a terminal must not act on. They are redacted first: a name that
+// is escaped is not recognised.
+func tell(stderr io.Writer, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if w, ok := stderr.(redactedWriter); ok {
+		stderr, text = w.w, w.r.Message(text)
+	}
+	fmt.Fprintln(stderr, report.Message(text))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -121,13 +120,13 @@ func isTerminal(w any) bool {
 // note prints what is good to know unless --quiet.
 func note(c *cli.Context, format string, args ...any) {
 	if !c.Bool(quietFlag.Name) {
-		fmt.Fprintf(c.App.ErrWriter, "dumptriage: "+format+"\n", args...)
+		tell(c.App.ErrWriter, "dumptriage: "+format, args...)
 	}
 }
 
 // warn prints a warning unless --quiet.
 func warn(c *cli.Context, format string, args ...any) {
 	if !c.Bool(quietFlag.Name) {
-		fmt.Fprintf(c.App.ErrWriter, "dumptriage: warning: "+format+"\n", args...)
+		tell(c.App.ErrWriter, "dumptriage: warning: "+format, args...)
 	}
 }
