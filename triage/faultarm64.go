@@ -34,7 +34,7 @@ func decodeARM64(regs *dump.Registers, code []byte, pc uint64) *Instruction {
 }
 
 // absolute gives the target of a branch or an address of data, ".+0x10", as the
-// address that it is; adrp counts from the begin of the page.
+// address that it is; adrp counts from the start of the page.
 func absolute(text string, pc uint64) string {
 	before, distance, ok := strings.Cut(text, ".+0x")
 	n, err := strconv.ParseUint(distance, 16, 64)

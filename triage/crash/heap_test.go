@@ -108,3 +108,30 @@ func TestRaising(t *testing.T) {
 		t.Errorf("%+v", v.Earlier)
 	}
 }
+
+// reads counts what is read of memory that is all zero.
+type reads struct{ n int }
+
+func (r *reads) ReadAt(p []byte, va uint64) (int, error) {
+	r.n++
+	clear(p)
+	return len(p), nil
+}
+
+// However many threads a dump has that seem to raise, few stacks are searched.
+func TestRaisingIsCapped(t *testing.T) {
+	const threads, stack, page = 3000, 1 << 20, 0x1000
+	frames := []triage.Frame{frameIn(`C:\Windows\System32\kernelbase.dll`, "RaiseException")}
+	frames[0].SP = 0x70000
+	inc := incident(0, frames...)
+	inc.Crash = nil
+	inc.Threads[0].StackBase, inc.Threads[0].User.Registers.Arch = 0x70000+4*stack, dump.AMD64
+	for len(inc.Threads) < threads {
+		inc.Threads = append(inc.Threads, inc.Threads[0])
+	}
+	var mem reads
+	inc.UserSpace = triage.NewView(&mem, nil, nil)
+	if got := Raising(inc, nil); len(got) != 0 || mem.n == 0 || mem.n > 256*stack/page {
+		t.Errorf("%d found in %d reads", len(got), mem.n)
+	}
+}
