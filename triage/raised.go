@@ -131,13 +131,16 @@ func (v *View) Raised(t *Thread) []Raised {
 	return out
 }
 
-// stackEnd is where the search of a thread's stack ends: at its base, else behind the
-// last frame.
+// stackEnd is where the search of a thread's stack ends: at its base, and where its
+// bounds are not known or are of another stack, with the page of the last frame.
 func (v *View) stackEnd(t *Thread) uint64 {
 	first, last := t.User.Frames[0].SP, t.User.Frames[len(t.User.Frames)-1].SP
-	end := last + 0x1000
-	if t.StackBase > first {
-		end = t.StackBase
+	limit, end := t.StackLimit, t.StackBase
+	if v.walker != nil && t.User.Registers.Arch.PointerSize() < v.space.arch.PointerSize() {
+		limit, end = v.walker.teb32Bounds(t.TEB) // the thread's own are of the 64-bit stack
+	}
+	if first < limit || first >= end {
+		end = (last | 0xfff) + 1
 	}
 	return min(end, first+maxRaisedScan)
 }

@@ -82,3 +82,35 @@ func TestRaised(t *testing.T) {
 		t.Error("a view that knows nothing")
 	}
 }
+
+// The search ends with the stack that the frames are on: what lies behind it is another's.
+func TestRaisedEndsWithTheStack(t *testing.T) {
+	const top, teb, teb32, module = 0x80000, 0x7ffd0000, 0x7ffd2000, 0x401000
+	stack := make([]byte, 0x6000)
+	for _, off := range []int{0x100, 0x2100, 0x4100} { // by the frames, behind them, and on the stack behind
+		copy(stack[off:], record(dump.X86, 0xe06d7363, 1, 0, module, 0x19930520, 0x81234, 0x405000))
+	}
+	self := make([]byte, 0x20)
+	binary.LittleEndian.PutUint32(self[4:], top+0x4000) // StackBase
+	binary.LittleEndian.PutUint32(self[8:], top)        // StackLimit
+	binary.LittleEndian.PutUint32(self[0x18:], teb32)   // Self
+	head := binary.LittleEndian.AppendUint64(nil, teb32)
+	for _, c := range []struct {
+		name        string
+		memory      pages
+		limit, base uint64 // that the dump has of the thread
+		want        int
+	}{
+		{"WoW64", pages{top: stack, teb: head, teb32: self}, 0x31a1b00000, 0x31a1c00000, 2},
+		{"WoW64 without the 32-bit TEB", pages{top: stack}, 0x31a1b00000, 0x31a1c00000, 1},
+		{"a 64-bit stack below", pages{top: stack}, 0x10000, 0x20000, 1},
+		{"no bounds", pages{top: stack}, 0, 0, 1},
+	} {
+		sp := newSpace(&fake{system: dump.System{Arch: dump.AMD64}, memory: c.memory, modules: []dump.Module{{Base: 0x400000, Size: 0x10000}}}, symbols.NewStore(nil))
+		th := &Thread{Thread: dump.Thread{TEB: teb, StackLimit: c.limit, StackBase: c.base},
+			User: &Half{Registers: dump.Registers{Arch: dump.X86}, Frames: []Frame{{Frame: unwind.Frame{SP: top}}, {Frame: unwind.Frame{SP: top + 0x200}}}}}
+		if got := viewOf(&walker{space: sp}).Raised(th); len(got) != c.want {
+			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
+		}
+	}
+}
