@@ -236,24 +236,34 @@ func TestStackUse(t *testing.T) {
 	}
 }
 
-// A double fault may come while the stack pointer is still that of user mode, or is no
-// address at all: how far that is from the kernel stack says nothing of it.
+// A stack pointer that is not near the stack says nothing of how full that is: it may be
+// one of user mode, damaged, or of another stack.
 func TestStackUseElsewhere(t *testing.T) {
-	d := fixtures.BugCheckScenes()["double_fault"]
-	le := binary.LittleEndian
-	inc, _ := judge(t, openBytes(t, "double_fault", d.Dump), images(t, d))
-	was, ok := inc.BugCheck.Fault.Registers.SP()
-	if !ok {
-		t.Fatal("the fault has no stack pointer")
-	}
-	for _, sp := range []uint64{0, 8, 0x7c_1f2f_f8b0, 0x7fff_ffff_fff8, 0x4141_4141_4141_4141} {
-		b := bytes.ReplaceAll(d.Dump, le.AppendUint64(nil, was), le.AppendUint64(nil, sp))
-		inc, v := judge(t, openBytes(t, "elsewhere", b), images(t, d))
-		if is, _ := inc.BugCheck.Fault.Registers.SP(); is != sp {
-			t.Fatalf("the fault's stack pointer is %#x, not %#x", is, sp)
+	const limit = 0xffffd58a1f4c1000 // of the scenes' thread
+	for sp, want := range map[uint64]*bugcheck.StackUse{
+		0: nil, 8: nil, 0x12f000: nil, 0x4141414141414141: nil, 0x7ffe00001000: nil, limit - 1<<30: nil, limit - 0x10000: nil, limit + 1<<30: nil, ^uint64(7): nil,
+		limit - 0x80: {Left: -0x80, Overflow: true}, limit: {Overflow: true}, limit + 0x1000: {Left: 0x1000},
+	} {
+		b := bytes.Clone(fixtures.BugCheckScenes()["double_fault"].Dump)
+		le := binary.LittleEndian
+		old, pc, changed := le.Uint64(b[0x50:]), le.Uint64(b[0x58:]), 0 // parameters 3 and 4
+		for i := 0; i+0x20 <= len(b); i++ {
+			if le.Uint64(b[i:]) == pc && le.Uint64(b[i+0x18:]) == old { // Rip and Rsp of a trap frame: the parameter's, and the one on the stack
+				le.PutUint64(b[i+0x18:], sp)
+				changed++
+			}
 		}
-		if v.Stack != nil || v.Parameters[0].Name == "double fault, and the kernel stack did not overflow" {
-			t.Errorf("%#x: %+v, %q", sp, v.Stack, v.Parameters[0].Name)
+		le.PutUint64(b[0x50:], sp)
+		if changed == 0 {
+			t.Fatal("no trap frame")
+		}
+		_, v := judge(t, openBytes(t, "double_fault", b), triage.Options{})
+		got, name := v.Stack, v.Parameters[0].Name
+		if (got == nil) != (want == nil) || got != nil && (got.Left != want.Left || got.Overflow != want.Overflow || got.Size != 0x6000) {
+			t.Errorf("%#x: %+v, want %+v", sp, got, want)
+		}
+		if got == nil && !strings.HasSuffix(name, "or hardware fails") { // which of the two is not known
+			t.Errorf("%#x: %s", sp, name)
 		}
 	}
 }

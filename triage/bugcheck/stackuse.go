@@ -49,11 +49,19 @@ func (j *judge) stackUse() {
 	if i := f.Index; !ok && i > 0 && i < len(j.frames) { // unwinding came through the fault
 		sp, ok = j.frames[i].SP, true
 	}
-	if !ok || k == nil || k.StackLimit == 0 || k.StackBase <= k.StackLimit || sp >= k.StackBase || !j.inKernel(sp) {
+	if !ok || k == nil || k.StackLimit == 0 || k.StackBase <= k.StackLimit || sp >= k.StackBase {
 		return
 	}
-	u := &StackUse{Size: k.StackBase - k.StackLimit, Left: int64(sp - k.StackLimit)}
-	u.Overflow = u.Left < trapFrame && u.Left > -beyond
+	u := &StackUse{Size: k.StackBase - k.StackLimit}
+	switch {
+	case sp >= k.StackLimit:
+		u.Left = int64(sp - k.StackLimit)
+	case k.StackLimit-sp < beyond:
+		u.Left = -int64(k.StackLimit - sp)
+	default:
+		return // it is of another stack, of user mode as at the entry of a system call, or of none
+	}
+	u.Overflow = u.Left < trapFrame
 	u.Modules = j.stackOfModules()
 	j.v.Stack = u
 	switch {
@@ -63,14 +71,6 @@ func (j *judge) stackUse() {
 		j.v.Parameters[0].Name = "double fault: the kernel stack overflowed"
 		j.v.Class, j.v.Steps = codes.ClassDriver, codes.StackOverflowSteps()
 	}
-}
-
-// inKernel reports whether an address can be of a kernel stack. A fault may come with the
-// stack pointer of user mode, as at the entry of a system call: its distance to the
-// kernel stack says nothing.
-func (j *judge) inKernel(va uint64) bool {
-	region := RegionOf(j.inc.System.Arch, va)
-	return region == RegionKernel || region == RegionUnknown && j.inc.System.Arch.PointerSize() == 4
 }
 
 // stackOfModules adds up what the frames from the fault outwards take. Where the next
