@@ -7,6 +7,7 @@ import (
 	"dumptriage/dump"
 	"dumptriage/report/codes"
 	"dumptriage/triage"
+	"dumptriage/triage/bugcheck"
 	"dumptriage/triage/crash"
 	"dumptriage/unwind"
 )
@@ -253,6 +254,19 @@ var nextWords = map[crash.NextKind]string{
 
 func nextStep(inc *triage.Incident, n *crash.Next) string {
 	return stepText(inc, nextWords[n.Kind], n.Modules)
+}
+
+// bugSteps are the next steps after a bugcheck: what makes more of this dump comes
+// before what the next one needs.
+func bugSteps(inc *triage.Incident, v *bugcheck.Verdict) []string {
+	var steps []string
+	if len(v.Lacking) > 0 {
+		steps = append(steps, stepText(inc, nextWords[crash.NextImages], v.Lacking))
+	}
+	for _, s := range v.Steps {
+		steps = append(steps, stepText(inc, s, nil))
+	}
+	return steps
 }
 
 // stepText puts modules and the dump's path into a next step.

@@ -9,6 +9,7 @@ import (
 
 	"dumptriage/symbols"
 	"dumptriage/symbols/pdb"
+	"dumptriage/triage"
 )
 
 // SymbolFileJSON is a file that a module calls for.
@@ -116,6 +117,14 @@ func (t *text) symbolTable(needs []symbols.Need) {
 		}
 	}
 	t.places(needs)
+}
+
+// howToFetch says how to get what is missing, and what to do with what was fetched.
+func (t *text) howToFetch(l *List) {
+	if !slices.ContainsFunc(l.Symbols, func(n symbols.Need) bool { return n.Missing() }) || l.Fetch {
+		return
+	}
+	t.wrapped(sgrCyan, "Next", stepText(&triage.Incident{Inputs: l.Inputs}, "get what is missing: dumptriage symbols fetch %s --server URL --to DIR, and give --symbols DIR then", nil))
 }
 
 // foundAt is where a need was met.

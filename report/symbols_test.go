@@ -30,7 +30,7 @@ func TestSymbolList(t *testing.T) {
 	if err := ListText(&text, l, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"in_dump", "mismatch", "4 files needed, 2 found, 2 missing", "in_image  app.exe                       inside the image\n", "app.pdb: is another build", "Tried: /s\nTried: https://h (not found)\n"} {
+	for _, want := range []string{"in_dump", "mismatch", "4 files needed, 2 found, 2 missing", "in_image  app.exe                       inside the image\n", "app.pdb: is another build", "dumptriage symbols fetch FILE --server URL --to DIR", "Tried: /s\nTried: https://h (not found)\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}

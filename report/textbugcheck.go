@@ -35,7 +35,7 @@ func (t *text) bugCheckVerdict(inc *triage.Incident, v *bugcheck.Verdict, opt Op
 	t.watchdog(inc, v, opt)
 	t.hardware(v.Hardware, opt)
 	t.fact(opt, "", "Process", joinWith(", ", inc.Process.Name, pidWords(inc)))
-	for _, s := range v.Steps {
+	for _, s := range bugSteps(inc, v) {
 		t.prose(opt, sgrCyan, "Next", s)
 	}
 }
@@ -325,5 +325,13 @@ func (t *text) secondaryNames(v *bugcheck.Verdict) {
 	if unknown > 0 {
 		names = append(names, plural(unknown, "record")+" of drivers' own")
 	}
-	t.line("", "Secondary data: %s", strings.Join(names, ", "))
+	const label = "Secondary data: "
+	for i, line := range wrap(strings.Join(names, ", "), factWidth-len(label)) {
+		if i == 0 {
+			line = label + line
+		} else {
+			line = strings.Repeat(" ", len(label)) + line
+		}
+		t.line("", "%s", line)
+	}
 }

@@ -47,6 +47,7 @@ func ListText(w io.Writer, l *List, opt Options) error {
 		t.streams(l.Streams)
 	case ListSymbols:
 		t.symbolTable(l.Symbols)
+		t.howToFetch(l)
 	case ListTypes:
 		t.structure(l.Struct)
 	}

@@ -71,9 +71,10 @@ func (t *text) fact(opt Options, sgr, label, s string) {
 	}
 	s = clean(s)
 	if opt.Brief {
-		s = cut(s, briefWidth)
+		t.line(sgr, "%-8s %s", label+":", cut(s, briefWidth))
+		return
 	}
-	t.line(sgr, "%-8s %s", label+":", s)
+	t.wrapped(sgr, label, s)
 }
 
 // factWidth is where prose is wrapped, and factIndent how far its further lines are
@@ -83,13 +84,17 @@ const (
 	factIndent = 9
 )
 
-// prose writes a fact that is a sentence, wrapped at words: verdicts and next steps
-// are longer than lines.
+// prose writes a fact that is a sentence, wrapped at words also where it is brief.
 func (t *text) prose(opt Options, sgr, label, s string) {
 	s = clean(s)
 	if opt.Brief {
 		s = cut(s, briefWidth)
 	}
+	t.wrapped(sgr, label, s)
+}
+
+// wrapped writes a label and a text that may be longer than a line.
+func (t *text) wrapped(sgr, label, s string) {
 	if t.redact != nil {
 		s = t.redact.Text(s) // before a line's end parts what must not be told
 	}
@@ -98,7 +103,7 @@ func (t *text) prose(opt Options, sgr, label, s string) {
 		if i > 0 {
 			label = ""
 		}
-		t.line(sgr, "%-*s%s", factIndent, label, line)
+		t.line(sgr, "%-*s %s", factIndent-1, label, line)
 	}
 }
 

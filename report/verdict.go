@@ -59,7 +59,7 @@ func (a *AnalysisJSON) bugCheck(inc *triage.Incident, v *bugcheck.Verdict) {
 	if a.Blame = bugBlameText(&v.Blame); a.Blame != "" {
 		a.Confidence = v.Blame.Confidence
 	}
-	a.NextSteps = v.Steps
+	a.NextSteps = bugSteps(inc, v)
 }
 
 // askedFor is the frame that threads which hang lead to, in a dump that somebody asked

@@ -78,6 +78,7 @@ type analysis struct {
 	store        *symbols.Store
 	uw, kw       *walker
 	budget       *frameBudget
+	numberHint   string // what a thread id that no thread has may have meant
 
 	// Of a full kernel dump.
 	trap      *foundTrap         // of the fault, nil when a walk came through it or none was found
@@ -286,7 +287,16 @@ func (a *analysis) selectThread() {
 	if a.opt.Thread == nil {
 		return
 	}
+	all := len(a.inc.Threads)
+	var numbered uint32 // the id of the thread that is shown with this number
+	if n := int64(*a.opt.Thread); a.user != nil && n < int64(all) {
+		numbered = a.inc.Threads[n].ID
+	}
 	a.inc.Threads = slices.DeleteFunc(a.inc.Threads, func(t Thread) bool { return t.ID != *a.opt.Thread })
+	a.numberHint = " (see: dumptriage threads)"
+	if numbered != 0 {
+		a.numberHint = fmt.Sprintf("; thread number %d has the id %d (%#x)", *a.opt.Thread, numbered, numbered)
+	}
 }
 
 func (a *analysis) walkThreads() {
@@ -386,6 +396,6 @@ func (a *analysis) collect() {
 		a.inc.Errors = append(a.inc.Errors, e)
 	}
 	if a.opt.Thread != nil && len(a.inc.Threads) == 0 {
-		a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "threads", "no thread has the id %d (%#x)", *a.opt.Thread, *a.opt.Thread))
+		a.inc.Errors = append(a.inc.Errors, dump.Errorf(dump.OutOfRange, "threads", "no thread has the id %d (%#x)%s", *a.opt.Thread, *a.opt.Thread, a.numberHint))
 	}
 }

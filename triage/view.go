@@ -171,3 +171,14 @@ func regionAt(rs []dump.Region, va uint64) *dump.Region {
 	}
 	return &rs[i-1]
 }
+
+// MissingImages are the modules of frames whose images were not found, once each.
+func MissingImages(frames []Frame) []*Module {
+	var out []*Module
+	for i := range frames {
+		if m := frames[i].Module; m != nil && m.Image == symbols.ImageMissing && !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}

@@ -36,12 +36,16 @@ func bucketsCommand() *cli.Command {
 		Usage:     "list, show and mark the buckets of a database that batch --db fills",
 		ArgsUsage: "list|show ID|set ID|merge FROM INTO|merge OTHER.db ...|diff OLDER.db [NEWER.db]|diff DATE [DATE]|export|tune",
 		UsageText: "dumptriage buckets list|show|set|merge|diff|export|tune --db FILE [flags]",
-		Description: "list shows the buckets, show one of them with its versions and dumps, set marks one as known or\n" +
-			"fixed, merge makes one bucket count as another, or adds other databases, such as those of several\n" +
-			"machines, to one, diff tells what is new against an older database, or since a date such as\n" +
-			"2024-05-31 (UTC) or between two,\n" +
-			"export prints all as JSON lines, and tune finds the parameters of clusters that agree best with\n" +
-			"what people say of dumps. The beginning of an id will do.",
+		Description: "buckets list                      what there is, the buckets with most dumps first\n" +
+			"buckets show ID                   one of them, with its versions and dumps\n" +
+			"buckets set ID --state STATE      mark one as new, known or fixed; --fixed-in and --note too\n" +
+			"buckets merge FROM INTO           count one bucket's dumps as another's\n" +
+			"buckets merge OTHER.db ...        add other databases, such as those of several machines\n" +
+			"buckets diff OLDER.db [NEWER.db]  what is new against an older database\n" +
+			"buckets diff DATE [DATE]          what is new since a date such as 2024-05-31 (UTC), or between two\n" +
+			"buckets export                    all of it, a JSON line a bucket\n" +
+			"buckets tune --labels FILE        the parameters of clusters that agree best with what people say\n" +
+			"All of them want --db FILE. The beginning of an id will do.",
 		Flags:  []cli.Flag{dbFlag, stateFlag, topFlag, fixedFlag, noteFlag, labelsFlag, writeFlag, csvFlag, jsonFlag, quietFlag},
 		Action: runBuckets,
 	}

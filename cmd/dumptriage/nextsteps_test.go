@@ -33,9 +33,13 @@ func TestNextStepsRun(t *testing.T) {
 	}
 	next := put("locks/lockdemo-later.dmp")
 	ran := map[string]bool{}
-	for _, name := range []string{"locks/lockdemo-small.dmp", "crashes/thrown.dmp", "crash/crashdemo.dmp"} {
+	for _, name := range []string{"locks/lockdemo-small.dmp", "crashes/thrown.dmp", "crash/crashdemo.dmp", "bugcheck/faulty.dmp", "bugcheck/hardware.dmp", "machine/testdata/MEMORY.DMP.gz"} {
 		path := put(name)
-		for _, args := range [][]string{{}, {"--images", filepath.Join("..", "..", "fixtures", filepath.Dir(name), "images")}} {
+		images := filepath.Join("..", "..", "fixtures", filepath.Dir(name), "images")
+		if _, err := os.Stat(images); err != nil {
+			images = "." // the dump has its images
+		}
+		for _, args := range [][]string{{}, {"--images", images}} {
 			var stdout, stderr bytes.Buffer
 			if status := run(append([]string{"triage", "--json", path}, args...), &stdout, &stderr); status != exitOK {
 				t.Fatalf("%s: status %d\n%s", name, status, stderr.String())
@@ -66,7 +70,7 @@ func TestNextStepsRun(t *testing.T) {
 			}
 		}
 	}
-	if !ran["symbols"] || !ran["compare"] {
+	if !ran["symbols"] || !ran["compare"] || !ran["cpus"] || !ran["stacks"] {
 		t.Errorf("of the commands only %v were met", ran)
 	}
 }

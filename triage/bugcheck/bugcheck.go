@@ -47,6 +47,7 @@ type Verdict struct {
 	Hung     *HungCPU     // of 0x101
 	Stack    *StackUse    // of a double fault, nil when it is not known
 	Blobs    []Blob
+	Lacking  []*triage.Module // on the stack, their images not found
 }
 
 // Parameter is one parameter of a bugcheck.
@@ -111,8 +112,22 @@ func Of(inc *triage.Incident, r *Rules) *Verdict {
 	j.drivers()
 	j.stackUse()
 	j.blame()
+	j.v.Lacking = j.lacking()
 	j.v.Blobs = blobs(j.bc)
 	return j.v
+}
+
+// lacking are the modules on the stack, down to the blamed frame and one more, whose
+// images were not found; none when the code or a parameter is proof without the stack.
+func (j *judge) lacking() []*triage.Module {
+	frames := j.frames
+	if j.v.Blame.Confidence == confidences[len(confidences)-1] && j.v.Blame.Index < 0 && j.v.Blame.Culprit != CulpritNobody {
+		return nil
+	}
+	if b := &j.v.Blame; b.Frame != nil && b.Index >= 0 && b.Index+2 < len(frames) {
+		frames = frames[:b.Index+2]
+	}
+	return triage.MissingImages(frames)
 }
 
 func blobs(bc *triage.BugCheck) (out []Blob) {

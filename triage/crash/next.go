@@ -63,15 +63,7 @@ func (j *judge) missingImages() []*triage.Module {
 	if b := j.v.Blame; b != nil {
 		last = min(last, b.Index+1)
 	}
-	var out []*triage.Module
-	seen := map[*triage.Module]bool{}
-	for i := 0; i <= last; i++ {
-		if m := j.frames[i].Module; m != nil && m.Image == symbols.ImageMissing && !seen[m] {
-			seen[m] = true
-			out = append(out, m)
-		}
-	}
-	return out
+	return triage.MissingImages(j.frames[:last+1])
 }
 
 // lacksName reports whether rules could not know a function by its name.
