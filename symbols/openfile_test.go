@@ -93,3 +93,29 @@ func TestStaleLinked(t *testing.T) {
 		t.Error("not stale")
 	}
 }
+
+// TestOpenFilesAreProvedAgain: what is open for one module is not taken for another build's
+// that looks for a file of the same name, whatever folder the store went to meanwhile.
+func TestOpenFilesAreProvedAgain(t *testing.T) {
+	m := wanted(`C:\App.exe`)
+	dir := tree(t, map[string][]byte{"App.exe": build("App.exe", m.TimeDateStamp, uint32(m.Size)), "App.sym": symFile(appID)})
+	s := NewPathStore(DirPath(dir), StoreOptions{Remember: true})
+	defer s.Close()
+	for range 2 {
+		im, _, _ := s.Find(m)
+		d, _, state := s.FindDebug(appIdentity, "")
+		if im == nil || d == nil || state != DebugLoaded {
+			t.Fatalf("%v, %v, state %d", im, d, state)
+		}
+		another, cv := *m, appIdentity
+		another.TimeDateStamp++
+		cv.Age++
+		if im, file, _ := s.Find(&another); im != nil {
+			t.Errorf("%s is the image of another build", file)
+		}
+		if d, file, state := s.FindDebug(cv, ""); d != nil || state != DebugMismatch {
+			t.Errorf("%s has the symbols of another build, state %d", file, state)
+		}
+		s.LookBeside(append(BesidePath(filepath.Join(t.TempDir(), "a.dmp")), DirPath(dir)...))
+	}
+}
