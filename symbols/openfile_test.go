@@ -1,10 +1,13 @@
 package symbols
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"dumptriage/pdata"
 )
 
 // TestStale: a store that remembers knows when any file that it holds open is not what it
@@ -117,5 +120,35 @@ func TestOpenFilesAreProvedAgain(t *testing.T) {
 			t.Errorf("%s has the symbols of another build, state %d", file, state)
 		}
 		s.LookBeside(append(BesidePath(filepath.Join(t.TempDir(), "a.dmp")), DirPath(dir)...))
+	}
+}
+
+// The same for what was split off an image: another image that names the file has another
+// checksum of it.
+func TestOpenLinkedIsProvedAgain(t *testing.T) {
+	s, im, image := linked(t, "gcc-5.debug", true)
+	if d, _ := s.FindImageDebug(im, image); d == nil {
+		t.Fatal("nothing was found")
+	}
+	b, err := os.ReadFile(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const link = "gcc-5.debug\x00" // the checksum is right behind it
+	at := bytes.LastIndex(b, []byte(link))
+	if at < 0 {
+		t.Fatal("the image has no link")
+	}
+	b[at+len(link)]++
+	other := filepath.Join(filepath.Dir(image), "other.exe")
+	if err := os.WriteFile(other, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	im, err = pdata.OpenFile(bytes.NewReader(b), int64(len(b)), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, file := s.FindImageDebug(im, other); d != nil && file != other {
+		t.Errorf("%s is taken for what was split off another image", file)
 	}
 }
