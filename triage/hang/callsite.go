@@ -32,7 +32,7 @@ type callSite struct {
 	code    []instruction
 	entered bool // it reaches back to the function's first instruction
 	call    instruction
-	before  []instruction // everything decoded before code, calls and all
+	calls   []passed // of the function, this one and those before it
 }
 
 // argument computes what argument arg of the function of frame i was when its
@@ -101,7 +101,7 @@ func (a *analysis) siteOf(h *triage.Half, i int) *callSite {
 	}
 	s := a.decodeSite(ret)
 	if s != nil {
-		if n := len(s.before) + len(s.code) + 1; a.kept+n > maxKept {
+		if n := len(s.code) + len(s.calls) + 1; a.kept+n > maxKept {
 			clear(a.sites)
 			clear(a.armSites)
 			a.kept = n
@@ -153,13 +153,11 @@ func siteIn(code []byte, start uint64, buf *[]instruction) *callSite {
 	if len(all) == 0 || all[len(all)-1].Op != x86asm.CALL {
 		return nil
 	}
-	kept := slices.Clone(all)
-	s := &callSite{call: kept[len(kept)-1]}
-	from := len(kept) - 1
-	for from > 0 && !targets[kept[from].va] && !barrier(&kept[from-1]) {
+	from := len(all) - 1
+	for from > 0 && !targets[all[from].va] && !barrier(&all[from-1]) {
 		from--
 	}
-	s.before, s.code = kept[:from], kept[from:len(kept)-1]
+	s := &callSite{code: slices.Clone(all[from : len(all)-1]), call: all[len(all)-1], calls: callsIn(all)}
 	s.entered = from == 0
 	return s
 }

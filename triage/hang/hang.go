@@ -31,12 +31,12 @@ type analysis struct {
 
 // Looking for objects and owners costs walks and the decoding of code: maxWork
 // bounds it, in bytes of code and about as much of other things, and maxKept the
-// instructions that stay decoded. Threads beyond are classed all the same, and
+// instructions and calls that stay decoded. Threads beyond are classed all the same, and
 // the verdict counts them.
 const (
 	maxWork   = 4 << 20
 	frameWork = 8 // to walk one frame again
-	maxKept   = 1 << 16
+	maxKept   = 1 << 14
 )
 
 // afford takes from the work that is left; false when that is not enough.

@@ -60,7 +60,7 @@ func (a *analysis) takenBefore(i int) map[uint64]bool {
 	if site == nil {
 		return nil
 	}
-	calls := site.calls()
+	calls := site.calls
 	last := calls[len(calls)-1] // the one that waits
 	held := map[uint64]bool{}
 	for _, c := range calls[:len(calls)-1] {
@@ -82,14 +82,13 @@ type passed struct {
 	constant bool
 }
 
-// calls lists the calls of a site in the order of the code, the last the one
-// that the frame stands behind.
-func (s *callSite) calls() []passed {
+// callsIn lists the calls in code, in its order.
+func callsIn(code []instruction) []passed {
 	var out []passed
 	pointers := map[dump.Reg]uint64{} // what preserved registers were loaded from
 	var now passed
-	for k := range len(s.before) + len(s.code) + 1 {
-		in := s.at(k)
+	for k := range code {
+		in := &code[k]
 		switch {
 		case in.Op == x86asm.CALL:
 			now.target = callTarget(in, pointers)
@@ -105,17 +104,6 @@ func (s *callSite) calls() []passed {
 		}
 	}
 	return out
-}
-
-// at is instruction k of all that were decoded.
-func (s *callSite) at(k int) *instruction {
-	if k < len(s.before) {
-		return &s.before[k]
-	}
-	if k -= len(s.before); k < len(s.code) {
-		return &s.code[k]
-	}
-	return &s.call
 }
 
 // loadPointer notes where a preserved register is loaded from: compilers keep a
