@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestHelpIsNarrow keeps the options of every verb readable in a window of 120 columns, and
+// TestHelpIsNarrow keeps the help of every verb readable in a window of 120 columns, and
 // what was broken in the column of its words.
 func TestHelpIsNarrow(t *testing.T) {
 	broken := 0
@@ -16,7 +16,13 @@ func TestHelpIsNarrow(t *testing.T) {
 		if status := run([]string{"help", cmd.Name}, &out, io.Discard); status != exitOK {
 			t.Fatalf("help %s: status %d", cmd.Name, status)
 		}
-		_, options, _ := strings.Cut(out.String(), "OPTIONS:\n")
+		head, options, _ := strings.Cut(out.String(), "OPTIONS:\n")
+		_, description, _ := strings.Cut(head, "DESCRIPTION:\n")
+		for line := range strings.Lines(description) {
+			if len(line) > 112 {
+				t.Errorf("help %s: %d columns: %s", cmd.Name, len(line), line)
+			}
+		}
 		column := 0
 		for line := range strings.Lines(options) {
 			if len(line) > 120 {

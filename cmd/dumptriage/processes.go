@@ -31,8 +31,9 @@ func processesCommand() *cli.Command {
 		Usage: "list the processes of a kernel dump",
 		Description: "Of a full, kernel or active memory dump all of them, of a triage dump the one that it holds. They are\n" +
 			"found by the kernel's list and by its table of ids; found by tells which. A # marks the process whose\n" +
-			"thread stopped the system, a ! one that the kernel's list or its table of ids lacks, though that is whole: it\n" +
-			"has been hidden, or was being made or ended. Command lines are read where the dump holds the process's memory.",
+			"thread stopped the system, a ! one that the kernel's list or its table of ids lacks, though that is whole:\n" +
+			"it has been hidden, or was being made or ended. Command lines are read where the dump holds the process's\n" +
+			"memory.",
 		ArgsUsage: "KERNELDUMP",
 		Flags:     systemFlags(processFlag, treeFlag, scanFlag, environmentFlag),
 		Action: listVerb(report.ListProcesses, func(c *cli.Context, d *triage.Dump, l *report.List) error {

@@ -14,7 +14,8 @@ func threadsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "threads",
 		Usage: "list the threads without walking them",
-		Description: "Ids, TEBs, states, start addresses, times and names, and the exceptions of .NET threads. Times are seconds of processor time.\n" +
+		Description: "Ids, TEBs, states, start addresses, times and names, and the exceptions of .NET threads. Times are\n" +
+			"seconds of processor time.\n" +
 			"Of a full kernel dump the threads of all processes, or of the one that --process names.",
 		ArgsUsage: "DUMP",
 		Flags:     systemFlags(processFlag),
