@@ -73,6 +73,9 @@ func (t *texts) handleInfo(offset int64) []dump.HandleInfo {
 			return out
 		}
 		visited[n] = offset
+		if !t.spend(offset, handleInfoHeader) { // many handles may share one chain
+			return out
+		}
 		c, err := t.w.at(offset, handleInfoHeader)
 		if err != nil {
 			t.fail(err, "object information of a handle")

@@ -74,6 +74,34 @@ func TestHandleInfoCycle(t *testing.T) {
 	wantDamage(t, f, dump.Truncated, "HandleData")
 }
 
+// Handles that share one chain of records, even of empty ones, have no more of them in
+// sum than a file of that size can hold.
+func TestHandleInfoShared(t *testing.T) {
+	for _, size := range []int{0, 8, maxHandleInfoData} {
+		const handles = 20000
+		w := newWriter()
+		w.stream(7, systemInfo(onAMD64, 0))
+		var chain uint32
+		for range maxHandleInfos {
+			chain = w.blob(chain, u32(3), u32(size), zeros(size))
+		}
+		rows := le(u32(16), u32(40), u32(handles), u32(0))
+		for i := range handles {
+			rows = append(rows, le(u64(uint64(4*i+4)), u32(0), u32(0), u32(0), u32(0), u32(0), u32(0), chain, u32(0))...)
+		}
+		w.stream(12, rows)
+		f := w.open(t)
+		h, records := f.Handles(), 0
+		for i := range h {
+			records += len(h[i].Info)
+		}
+		if most := (len(w.data) + 0x1000 + maxText) / (handleInfoHeader + size); len(h) != handles || len(h[0].Info) != maxHandleInfos || records > most {
+			t.Errorf("%d bytes each: %d handles with %d records, at most %d", size, len(h), records, most)
+		}
+		wantDamage(t, f, dump.Limit, "HandleData")
+	}
+}
+
 func TestHandleOperations(t *testing.T) {
 	w := newWriter()
 	w.stream(7, systemInfo(onAMD64, 0))
