@@ -244,7 +244,10 @@ func exportBuckets(c *cli.Context, s *store.Store, _ []string) error {
 		return report.BucketsCSV(c.App.Writer, list, basicOptions(c))
 	}
 	for i := range list {
-		if list[i], err = wholeBucket(c, s, list[i].ID); err != nil {
+		id := list[i].ID
+		if list[i], err = wholeBucket(c, s, id); errors.Is(err, store.ErrNoBucket) { // nobody asked for it by name
+			return fmt.Errorf("%w: bucket %s is listed and not found", store.ErrDamaged, id)
+		} else if err != nil {
 			return err
 		}
 	}
