@@ -52,8 +52,8 @@ func TestParameterWords(t *testing.T) {
 		{0x50, [4]uint64{0xffffffff00000090, 0, 0, 0xc}, "\nArg1: ffffffff00000090, address referenced, in kernel space\n"},
 		{0x50, [4]uint64{0xffffffff00000090, 0, 0, 0xc}, "\nArg4: 000000000000000c, kind of page fault, a value that the public reference does not name\n"},
 		{0xd1, [4]uint64{0, 2, 8, 0}, "\nArg1: 0000000000000000, address referenced, a null pointer\n"},
-		{0xd1, [4]uint64{0x28, 0xd, 8, 0}, "\nArg1: 0000000000000028, address referenced, a null pointer and an offset\nArg2: 000000000000000d, IRQL, CLOCK_LEVEL\n"},
-		{0xa, [4]uint64{0x4141414141414141, 2, 0, 0}, ", address referenced, not canonical: the pointer is damaged\n"},
+		{0xd1, [4]uint64{0x28, 0xd, 8, 0}, "\nArg1: 0000000000000028, address referenced, in the first 64 KB, as a null pointer and an offset give\nArg2: 000000000000000d, IRQL, CLOCK_LEVEL\n"},
+		{0xa, [4]uint64{0x4141414141414141, 2, 0, 0}, ", address referenced, not canonical, as a damaged pointer is\n"},
 		{0xa, [4]uint64{0x7ff600000000, 2, 0, 0}, ", address referenced, in user space\n"},
 		{0x1e, [4]uint64{0xffffffffc0000005, 0, 0, ^uint64(0)}, "\nArg3: 0000000000000000, access, read\nArg4: ffffffffffffffff, address referenced, no address: a general protection fault reports it so\n"},
 		{0x1f2, [4]uint64{0xffffa50d7d000000, 4, 0, 0x184}, ", access and shadow code, write, behind a global variable\n"},
@@ -75,7 +75,7 @@ func TestAccessWords(t *testing.T) {
 		parameters []uint64
 		want       string
 	}{
-		{0xc0000005, []uint64{1, 0x28}, "writing 00000000`00000028, a null pointer and an offset"},
+		{0xc0000005, []uint64{1, 0x28}, "writing 00000000`00000028, in the first 64 KB, as a null pointer and an offset give"},
 		{0xc0000006, []uint64{0, 0xffff800000001000, 0xc000009c}, "reading ffff8000`00001000, in kernel space"},
 		{0xc0000005, []uint64{8, 0}, "executing 00000000`00000000, a null pointer"},
 		{0xc0000005, []uint64{5, 0x28}, ""},

@@ -244,7 +244,7 @@ func (t *text) parameterWords(v *bugcheck.Verdict, i int) string {
 }
 
 // regionWords says what is odd about an address of data. That nothing is there, where
-// an address need not be, is not.
+// an address need not be, is not. What makes such an address is likely and not known.
 func regionWords(va uint64, r bugcheck.Region, referenced bool) string {
 	switch {
 	case va == 0 && referenced:
@@ -254,9 +254,9 @@ func regionWords(va uint64, r bugcheck.Region, referenced bool) string {
 	case va == ^uint64(0) && referenced:
 		return "no address: a general protection fault reports it so"
 	case r == bugcheck.RegionNull:
-		return "a null pointer and an offset"
+		return "in the first 64 KB, as a null pointer and an offset give"
 	case r == bugcheck.RegionNotCanonical:
-		return "not canonical: the pointer is damaged"
+		return "not canonical, as a damaged pointer is"
 	case r == bugcheck.RegionUser:
 		return "in user space"
 	case r == bugcheck.RegionKernel && referenced:
