@@ -261,6 +261,14 @@ func hangNames(inc *triage.Incident) func(uint32) string {
 	}
 }
 
+// heldUp says how many threads wait, at once or behind others, for what a thread does.
+func heldUp(n int) string {
+	if n == 1 {
+		return "1 thread is held up"
+	}
+	return fmt.Sprintf("%d threads are held up", n)
+}
+
 // hangReason is one sentence on the state of the process.
 func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 	name := hangNames(inc)
@@ -294,7 +302,7 @@ func hangReason(inc *triage.Incident, v *hang.Verdict) string {
 	case hang.Blocked, hang.LoaderLock, hang.GCSuspension:
 		for _, r := range v.Roots {
 			if r.Thread == v.Subject {
-				return fmt.Sprintf("%s for one that goes on only when it can: %s", waiters(len(r.Waiters)), subject)
+				return heldUp(len(r.Waiters)) + " by another: " + subject
 			}
 		}
 	case hang.Waiting, hang.Active:

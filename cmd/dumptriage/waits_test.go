@@ -182,7 +182,7 @@ func joining(id uint32, handle uint64, stack ...string) fixtures.WaitThread {
 
 // TestWaitsForThreads are waits for a thread's end, which a handle's records name.
 func TestWaitsForThreads(t *testing.T) {
-	const main, worker = 0x1000, 0x1004
+	const main, worker, second = 0x1000, 0x1004, 0x1008
 	mutex, thread := fixtures.MutexHandle(0x14, "", main), fixtures.ThreadHandle(0x2c, worker, fixtures.WaitTEB(1))
 	ended := fixtures.ThreadHandle(0x2c, worker, fixtures.WaitTEB(1))
 	ended.Info[0].Data[0] = 0
@@ -204,9 +204,11 @@ func TestWaitsForThreads(t *testing.T) {
 		{"the thread only sleeps", scene(joining(main, 0x2c, "app!main"), sleeps), []fixtures.Handle{thread}, "waiting", main, false,
 			"no thread is seen to hold up others; thread 1a2c.1000 waits for a thread to end: handle 0x2c Thread 1a2c.1004"},
 		{"and a window waits for it", scene(joining(main, 0x2c, "app!OnClick", "user32!DispatchMessageW", "app!main"), sleeps), []fixtures.Handle{thread}, "blocked", worker, false,
-			"1 thread waits for one that goes on only when it can: thread 1a2c.1004 sleeps"},
+			"1 thread is held up by another: thread 1a2c.1004 sleeps"},
 		{"it has ended", scene(joining(main, 0x2c, "app!main"), sleeps), []fixtures.Handle{ended}, "waiting", main, false,
 			"no thread is seen to hold up others; thread 1a2c.1000 waits for a thread to end: handle 0x2c Thread 1a2c.1004 (ended)"},
+		{"two windows wait for it", scene(joining(main, 0x2c, "app!OnClick", "user32!DispatchMessageW", "app!main"), sleeps, joining(second, 0x2c, "app!OnClick", "user32!DispatchMessageW", "app!second")),
+			[]fixtures.Handle{thread}, "blocked", worker, false, "2 threads are held up by another: thread 1a2c.1004 sleeps"},
 	} {
 		c.scene.Handles = c.handles
 		text, got := judgeWaits(t, c.scene)
