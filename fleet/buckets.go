@@ -44,7 +44,10 @@ func instant(t time.Time) string {
 }
 
 // Difference is how the buckets of one database differ from an earlier one's.
-type Difference struct{ New, Grown, Gone []report.BucketJSON }
+type Difference struct {
+	New, Grown, Gone []report.BucketJSON
+	Before, After    int // how many buckets there were and are
+}
 
 // List is all of them, each with its change.
 func (d Difference) List() []report.BucketJSON { return slices.Concat(d.New, d.Grown, d.Gone) }
@@ -64,6 +67,7 @@ func Diff(ctx context.Context, older, newer *store.Store) (d Difference, err err
 		before[was[i].ID] = was[i].Dumps
 	}
 	d = grown(before, is)
+	d.Before = len(was)
 	there := map[string]bool{}
 	for i := range is {
 		there[is[i].ID] = true
@@ -100,7 +104,9 @@ func DiffSince(ctx context.Context, s *store.Store, from, to time.Time) (d Diffe
 	for id := range before {
 		counts[id] = before[id].Dumps
 	}
-	return grown(counts, is), nil
+	d = grown(counts, is)
+	d.Before = len(before)
+	return d, nil
 }
 
 // asOf is what of the buckets was there at a time, most dumps first.
@@ -118,6 +124,7 @@ func asOf(is []store.Bucket, then map[string]store.Bucket) []store.Bucket {
 
 // grown lists the buckets that have more dumps than before.
 func grown(before map[string]int, is []store.Bucket) (d Difference) {
+	d.After = len(is)
 	for i := range is {
 		j := BucketJSON(&is[i])
 		switch old, known := before[j.ID]; {

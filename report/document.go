@@ -40,6 +40,7 @@ type Document struct {
 	Signature       *SignatureJSON     `json:"signature,omitempty"`
 	Groups          []GroupJSON        `json:"groups,omitempty"`
 	Buckets         []BucketJSON       `json:"buckets,omitempty" jsonschema_description:"of a database (buckets)"`
+	Compared        *ComparedJSON      `json:"compared,omitempty" jsonschema_description:"what the buckets are compared with (buckets diff)"`
 	Joined          []JoinedJSON       `json:"joined,omitempty" jsonschema_description:"databases whose dumps were added to one (buckets merge)"`
 	Tuning          *TuningJSON        `json:"tuning,omitempty" jsonschema_description:"how parameters of clusters agree with what people say (buckets tune)"`
 	MissingImages   []MissingImgJSON   `json:"missing_images,omitempty"`

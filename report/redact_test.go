@@ -14,7 +14,7 @@ import (
 // is replaced as a whole until policies says what it is.
 func TestEveryTextHasAPolicy(t *testing.T) {
 	undecided, unused := redact.Undecided(policies, reflect.TypeFor[triage.Incident](), reflect.TypeFor[verdict.Verdict](),
-		reflect.TypeFor[List](), reflect.TypeFor[hang.Series](), reflect.TypeFor[BucketJSON](), reflect.TypeFor[JoinedJSON](), reflect.TypeFor[Scrub]())
+		reflect.TypeFor[List](), reflect.TypeFor[hang.Series](), reflect.TypeFor[BucketJSON](), reflect.TypeFor[JoinedJSON](), reflect.TypeFor[BucketDiff](), reflect.TypeFor[Scrub]())
 	for _, f := range undecided {
 		t.Errorf("%s has no policy: give it one in redact.go, so that --redact knows whether it may be told", f)
 	}

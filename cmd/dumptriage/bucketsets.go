@@ -123,18 +123,35 @@ func diffBuckets(c *cli.Context, _ *store.Store, args []string) error {
 	}
 	var d fleet.Difference
 	var err error
+	compared := report.ComparedJSON{Newer: c.String(dbFlag.Name)}
 	if isDate {
+		compared.Since = args[0]
+		if len(args) == 2 {
+			compared.Until = args[1]
+		}
 		err = withDatabase(c, store.OpenReading, func(s *store.Store) error {
 			d, err = fleet.DiffSince(c.Context, s, from, to)
 			return err
 		})
 	} else {
+		compared.Older = args[0]
+		if len(args) == 2 {
+			compared.Newer = args[1]
+		}
 		d, err = diffDatabases(c, args)
 	}
 	if err != nil {
 		return err
 	}
-	return printBuckets(c, d.List())
+	compared.BucketsBefore, compared.Buckets = d.Before, d.After
+	diff := report.BucketDiff{Compared: compared, Changed: d.List()}
+	switch {
+	case c.Bool(jsonFlag.Name):
+		return report.BucketDiffJSON(c.App.Writer, diff, basicOptions(c))
+	case c.Bool(csvFlag.Name):
+		return report.BucketsCSV(c.App.Writer, diff.Changed, basicOptions(c))
+	}
+	return report.BucketDiffText(c.App.Writer, diff, basicOptions(c))
 }
 
 // date is a day as people write it.
