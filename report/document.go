@@ -43,6 +43,7 @@ type Document struct {
 	Compared        *ComparedJSON      `json:"compared,omitempty" jsonschema_description:"what the buckets are compared with (buckets diff)"`
 	Joined          []JoinedJSON       `json:"joined,omitempty" jsonschema_description:"databases whose dumps were added to one (buckets merge)"`
 	Tuning          *TuningJSON        `json:"tuning,omitempty" jsonschema_description:"how parameters of clusters agree with what people say (buckets tune)"`
+	NextSteps       []string           `json:"next_steps,omitempty" jsonschema_description:"what would tell more than the list or the bucket (symbols list, buckets show); of a dump itself analysis has them"`
 	MissingImages   []MissingImgJSON   `json:"missing_images,omitempty"`
 	Scrub           *ScrubJSON         `json:"scrub,omitempty" jsonschema_description:"of a dump that was scrubbed (scrub)"`
 	Comparison      *SeriesJSON        `json:"comparison,omitempty" jsonschema_description:"of dumps of one process, taken in a row (compare)"`

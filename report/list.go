@@ -163,7 +163,7 @@ func ListJSON(w io.Writer, l *List, opt Options) error {
 	case ListStreams:
 		d.Streams = streamsJSON(l.Streams)
 	case ListSymbols:
-		d.Symbols = symbolsJSON(l.Symbols)
+		d.Symbols, d.NextSteps = symbolsJSON(l.Symbols), howToFetch(l)
 	case ListTypes:
 		d.Structure = structureJSON(l.Struct)
 	}

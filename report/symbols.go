@@ -120,11 +120,12 @@ func (t *text) symbolTable(needs []symbols.Need) {
 }
 
 // howToFetch says how to get what is missing, and what to do with what was fetched.
-func (t *text) howToFetch(l *List) {
+func howToFetch(l *List) []string {
 	if !slices.ContainsFunc(l.Symbols, func(n symbols.Need) bool { return n.Missing() }) || l.Fetch {
-		return
+		return nil
 	}
-	t.wrapped(sgrCyan, "Next", stepText(&triage.Incident{Inputs: l.Inputs}, "get what is missing: dumptriage symbols fetch %s --server URL --to DIR, and give --symbols DIR then", nil))
+	const step = "get what is missing: dumptriage symbols fetch %s --server URL --to DIR, and give --symbols DIR then"
+	return []string{stepText(&triage.Incident{Inputs: l.Inputs}, step, nil)}
 }
 
 // foundAt is where a need was met.

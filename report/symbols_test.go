@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -42,9 +43,21 @@ func TestSymbolList(t *testing.T) {
 		t.Fatal(err)
 	}
 	validate(t, js.Bytes())
-	for _, want := range []string{`"state":"in_image","path":"/bin/app.exe"`, `"url_path":"app.pdb/AB1/app.pdb","state":"mismatch","tried":["/s","https://h/app.pdb/AB1/app.pdb (not found)","https://h/app.pdb/AB1/app.pd_ (not found)"]`} {
+	for _, want := range []string{`"state":"in_image","path":"/bin/app.exe"`, `"url_path":"app.pdb/AB1/app.pdb","state":"mismatch","tried":["/s","https://h/app.pdb/AB1/app.pdb (not found)","https://h/app.pdb/AB1/app.pd_ (not found)"]`,
+		`"next_steps":["get what is missing: dumptriage symbols fetch FILE --server URL --to DIR, and give --symbols DIR then"]`} {
 		if !strings.Contains(js.String(), want) {
 			t.Errorf("the JSON lacks %s:\n%s", want, js.String())
+		}
+	}
+	for _, other := range []*List{{Kind: ListSymbols, Symbols: needs(), Fetch: true}, {Kind: ListSymbols, Symbols: needs()[2:3]}} { // was fetched; nothing missing
+		other.System, other.ThreadCount, other.ModuleCount = &dump.System{}, -1, -1
+		text.Reset()
+		js.Reset()
+		if err := errors.Join(ListText(&text, other, Options{}), ListJSON(&js, other, Options{})); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text.String(), "Next:") || strings.Contains(js.String(), "next_steps") {
+			t.Errorf("a next step that leads to nothing:\n%s%s", text.String(), js.String())
 		}
 	}
 	comma := l.Symbols[1]

@@ -47,7 +47,9 @@ func ListText(w io.Writer, l *List, opt Options) error {
 		t.streams(l.Streams)
 	case ListSymbols:
 		t.symbolTable(l.Symbols)
-		t.howToFetch(l)
+		for _, step := range howToFetch(l) {
+			t.wrapped(sgrCyan, "Next", step)
+		}
 	case ListTypes:
 		t.structure(l.Struct)
 	}
