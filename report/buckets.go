@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"dumptriage/triage"
 )
 
 // BucketJSON is a bucket: dumps with one signature.
@@ -49,6 +51,22 @@ func BucketsJSON(w io.Writer, buckets []BucketJSON, opt Options) error {
 		d.Buckets = []BucketJSON{}
 	}
 	return newStream(w, opt).document(&d, nil)
+}
+
+// BucketDocument writes one bucket and what to look at next as one JSON object.
+func BucketDocument(w io.Writer, b *BucketJSON, opt Options) error {
+	opt.hide(b)
+	d := header(opt.Tool, nil, nil)
+	d.Status, d.Buckets, d.NextSteps = StatusOK, []BucketJSON{*b}, bucketSteps(b)
+	return newStream(w, opt).document(&d, nil)
+}
+
+// bucketSteps say how to get what a database does not keep: what its dumps blame.
+func bucketSteps(b *BucketJSON) []string {
+	if len(b.Examples) == 0 {
+		return nil
+	}
+	return []string{stepText(&triage.Incident{Inputs: []triage.Input{{Path: b.Examples[0]}}}, "whom a dump of it blames, and why: dumptriage triage %s", nil)}
 }
 
 // BucketLines writes each bucket as a JSON object on a line.
@@ -205,6 +223,9 @@ func BucketText(w io.Writer, b *BucketJSON, opt Options) error {
 	}
 	for _, p := range b.Examples {
 		line("Dump", p)
+	}
+	for _, step := range bucketSteps(b) {
+		line("Next", step)
 	}
 	return bw.Flush()
 }

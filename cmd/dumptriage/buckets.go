@@ -279,7 +279,7 @@ func printBucket(c *cli.Context, s *store.Store, id string) error {
 		return err
 	}
 	if c.Bool(jsonFlag.Name) {
-		return report.BucketsJSON(c.App.Writer, []report.BucketJSON{b}, basicOptions(c))
+		return report.BucketDocument(c.App.Writer, &b, basicOptions(c))
 	}
 	return report.BucketText(c.App.Writer, &b, basicOptions(c))
 }
