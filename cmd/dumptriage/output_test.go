@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,5 +63,35 @@ func checkOutputError(t *testing.T, room int, args []string) {
 	want := "dumptriage: " + errDiskFull.Error() + "\n"
 	if status != exitFailed || !strings.HasSuffix("\n"+stderr.String(), "\n"+want) {
 		t.Errorf("%q with room for %d bytes: status %d, %s", args, room, status, &stderr)
+	}
+}
+
+// What scrub has written stays where its report cannot be printed, which is said: nobody
+// has to do it again.
+func TestScrubWithoutOutput(t *testing.T) {
+	f := writePrivate(t)
+	for name, args := range map[string][]string{
+		"one":   {"scrub", f.thrown, filepath.Join(f.dir, "one.dmp"), "--images", f.images},
+		"quiet": {"scrub", f.thrown, filepath.Join(f.dir, "quiet.dmp"), "--images", f.images, "--quiet", "--json"},
+		"pair":  {"scrub", f.user, f.half, filepath.Join(f.dir, "pair")},
+	} {
+		var stderr bytes.Buffer
+		if status := run(args, &fullDisk{}, &stderr); status != exitFailed {
+			t.Errorf("%s: status %d, %s", name, status, &stderr)
+		}
+		written := []string{args[2]}
+		said := " is written and compared"
+		if name == "pair" {
+			written = []string{filepath.Join(args[3], filepath.Base(f.user)), filepath.Join(args[3], filepath.Base(f.half))}
+			said = " are written and compared"
+		}
+		for _, path := range written {
+			if st, err := os.Stat(path); err != nil || st.Size() == 0 || !strings.Contains(stderr.String(), path) {
+				t.Errorf("%s: %v, or it is not named in %s", name, err, &stderr)
+			}
+		}
+		if !strings.Contains(stderr.String(), said) || !strings.Contains(stderr.String(), errDiskFull.Error()) {
+			t.Errorf("%s: not said: %s", name, &stderr)
+		}
 	}
 }

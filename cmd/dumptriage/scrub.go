@@ -96,7 +96,11 @@ func runScrub(c *cli.Context) error {
 	if in.kernel != nil {
 		note(c, "%s", keptOfKernel)
 	}
-	return tellScrub(c, in, out, res, opt)
+	err = tellScrub(c, in, out, res, opt)
+	if err != nil { // what was asked for is done all the same, as with a cp -v that cannot print
+		tell(c.App.ErrWriter, "dumptriage: %s and compared; only the result could not be printed", out.written())
+	}
+	return err
 }
 
 // keptOfKernel is what of a kernel dump cannot be left out.
@@ -178,6 +182,17 @@ func (o *opened) otherHalf() (name string, archived bool) {
 
 // outputs are the files to write; one is "" when its dump was not given.
 type outputs struct{ user, kernel, folder string }
+
+// written says which files are there now.
+func (o outputs) written() string {
+	switch {
+	case o.kernel == "":
+		return o.user + " is written"
+	case o.user == "":
+		return o.kernel + " is written"
+	}
+	return o.user + " and " + o.kernel + " are written"
+}
 
 // scrubOutputs says where what is made is written, and refuses what would be destroyed.
 func scrubOutputs(c *cli.Context, in *opened, folder bool) (out outputs, err error) {
