@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 
+	"dumptriage/fleet/store"
 	"dumptriage/symbols"
 )
 
@@ -18,6 +19,7 @@ func main() {
 	go func() {
 		<-interrupt
 		symbols.Abandon()
+		store.Abandon()
 		os.Exit(exitInterrupted)
 	}()
 	limitMemory(0)

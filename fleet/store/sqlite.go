@@ -72,11 +72,11 @@ func connect(path string, how access) (*Store, error) {
 	temporary := ""
 	if how.copied {
 		var err error
-		if temporary, err = os.MkdirTemp("", "buckets-*"); err != nil {
+		if temporary, err = newTemporary(); err != nil {
 			return nil, err
 		}
 		if path, err = copyWithLog(path, temporary); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(temporary))
+			return nil, errors.Join(err, dropTemporary(temporary))
 		}
 	}
 	abs, err := filepath.Abs(path)
@@ -166,7 +166,7 @@ func holdsSomething(path string) error {
 // useCopy goes on with a copy of the database, which is brought up to date.
 func (s *Store) useCopy(ctx context.Context) (err error) {
 	if s.temporary == "" {
-		if s.temporary, err = os.MkdirTemp("", "buckets-*"); err != nil {
+		if s.temporary, err = newTemporary(); err != nil {
 			return err
 		}
 	}

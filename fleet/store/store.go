@@ -13,7 +13,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
 	"strconv"
 	"time"
 
@@ -37,7 +36,7 @@ type Store struct {
 func (s *Store) Close(ctx context.Context) error {
 	err := errors.Join(s.Flush(ctx), s.db.Close())
 	if s.temporary != "" {
-		err = errors.Join(err, os.RemoveAll(s.temporary))
+		err = errors.Join(err, dropTemporary(s.temporary))
 	}
 	return err
 }
