@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // crashWords says in words what a class is, for those classes that need no
-// address or object to say it.
+// address or object to say it. A class of a user's own rules is said by its name.
 var crashWords = map[crash.Class]string{
 	crash.StackOverflow:         "stack overflow",
 	crash.HeapCorruption:        "heap corruption",
@@ -77,7 +78,7 @@ func crashReason(inc *triage.Incident, v *crash.Verdict, arch dump.Arch) string 
 			parts[0] += s
 		}
 	} else {
-		parts = append(parts, joinWith(": ", crashWords[v.Class], crashDetail(inc, v)))
+		parts = append(parts, joinWith(": ", cmp.Or(crashWords[v.Class], string(v.Class)), crashDetail(inc, v)))
 		if v.HasAddress && v.Class != crash.StackOverflow {
 			parts = append(parts, strings.TrimSpace(string(v.Access)+" of "+address(v.Address, arch)))
 		}

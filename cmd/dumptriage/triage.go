@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -84,5 +85,34 @@ func ruleFiles(c *cli.Context) (*verdict.Rules, error) {
 	if err != nil {
 		return nil, usagef("--rules: %v", err)
 	}
+	warnOfClasses(c, r)
 	return r, nil
+}
+
+// warnOfClasses names classes of users' own that are most likely misspelt.
+func warnOfClasses(c *cli.Context, r *verdict.Rules) {
+	said := map[string]bool{}
+	for _, rule := range r.OwnClasses() {
+		class := rule.Attrs["class"]
+		if near := nearestClass(class); near != "" && !said[class] {
+			warn(c, "%s: class=%s is a class of its own; did you mean %s?", rule.String(), class, near)
+		}
+		said[class] = true
+	}
+}
+
+// nearestClass is the class of crashes that a misspelt one stands for, "" when none is near:
+// two edits in a name that is not short.
+func nearestClass(typed string) string {
+	const nearly = 3
+	best, least := "", nearly
+	for _, class := range verdict.CrashClasses() {
+		if len(typed) >= len(class)+nearly || len(class) < 2*nearly { // far from it, or a short word, to which others are near
+			continue
+		}
+		if d := edits(strings.ToLower(typed), class); d < least {
+			best, least = class, d
+		}
+	}
+	return best
 }

@@ -81,9 +81,7 @@ func Check(list []rules.Rule) error {
 		bad := ""
 		switch why := r.Attrs["why"]; r.Section {
 		case "class":
-			if r.Attrs["class"] == "" {
-				bad = "a [class] rule wants class="
-			}
+			bad = checkClass(r)
 		case "skip", "folder", "source":
 			if !slices.Contains(whys, why) {
 				bad = fmt.Sprintf("why=%s; there are %s", rules.Quote(why), strings.Join(whys, ", "))

@@ -230,8 +230,10 @@ func TestUserRules(t *testing.T) {
 		t.Errorf("blame %+v", b)
 	}
 	for text, want := range map[string]string{
-		"[skip]\nf why=tired\n": "x:2: why=\"tired\"; there are os, runtime, machinery, start",
-		"[class]\nf top=yes\n":  "x:2: a [class] rule wants class=",
+		"[skip]\nf why=tired\n":                    "x:2: why=\"tired\"; there are os, runtime, machinery, start",
+		"[class]\nf top=yes\n":                     "x:2: a [class] rule wants class=",
+		"[class]\nf class=abort\n":                 "x:2: a [class] rule wants from=, the classes that it may refine, or *",
+		"[class]\nf class=ours from=access,ours\n": "x:2: from=\"ours\"; there are " + classList() + ", access, *",
 	} {
 		bad, err := rules.Parse("x", text, rules.ParseOptions{})
 		if err != nil {

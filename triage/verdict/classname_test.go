@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -75,12 +76,15 @@ func TestEveryClassHasAName(t *testing.T) {
 		n++
 		_, access := accessSuffixes[crash.Class(text)]
 		_, other := classNames[crash.Class(text)]
+		if !slices.Contains(CrashClasses(), text) {
+			t.Errorf("%s is not among the classes that rules may refine", text)
+		}
 		if !access && !other {
 			t.Errorf("no name for %s", text)
 		}
 		return true
 	})
-	if n < 40 {
+	if n < 40 || n != len(CrashClasses()) {
 		t.Errorf("found only %d classes", n)
 	}
 }

@@ -57,6 +57,19 @@ type Rules struct {
 	hang      *hang.Rules
 	bugcheck  *bugcheck.Rules
 	signature *signature.Rules
+	own       []rules.Rule
+}
+
+// OwnClasses are users' rules that give a crash a class which is none of CrashClasses.
+func (r *Rules) OwnClasses() []rules.Rule { return r.own }
+
+// CrashClasses are the classes of crashes that the built-in rules know.
+func CrashClasses() []string {
+	var all []string
+	for _, c := range crash.Classes {
+		all = append(all, string(c))
+	}
+	return all
 }
 
 // RuleFile is the text of a user's rule file.
@@ -90,7 +103,7 @@ func NewRules(files ...RuleFile) (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rules{crash: crash.NewRules(user), hang: h, bugcheck: b, signature: signature.NewRules(user)}, nil
+	return &Rules{crash: crash.NewRules(user), hang: h, bugcheck: b, signature: signature.NewRules(user), own: crash.OwnClasses(user)}, nil
 }
 
 // builtIn are the rules of the package's own files.
