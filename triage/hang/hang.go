@@ -282,7 +282,7 @@ func breakpoint(code uint32) bool {
 // stack shows.
 func asked(code uint32) bool {
 	switch code {
-	case 0xcfffffff, 0x0517a7ed: // STATUS_APPLICATION_HANG; Crashpad's dump without a crash
+	case 0xcfffffff, 0x0517a7ed, 0xffffffff: // STATUS_APPLICATION_HANG; Crashpad's and Breakpad's dumps without a crash
 		return true
 	}
 	return false

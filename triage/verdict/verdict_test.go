@@ -9,6 +9,7 @@ import (
 	"dumptriage/dump"
 	"dumptriage/symbols"
 	"dumptriage/triage"
+	"dumptriage/triage/hang"
 	"dumptriage/triage/rules"
 	"dumptriage/unwind"
 )
@@ -49,17 +50,17 @@ func TestSignatureIsOfTheKind(t *testing.T) {
 		return []triage.Thread{{Thread: dump.Thread{ID: 4}, User: &triage.Half{Frames: []triage.Frame{
 			frame("ntdll.dll", "NtWaitForSingleObject", unwind.TrustContext), frame("ntdll.dll", "LdrLockLoaderLock", unwind.TrustCFI), frame("app.exe", "plug", unwind.TrustCFI)}}}}
 	}
-	const hang = "HANG_LOADER_LOCK | ntdll!LdrLockLoaderLock | app!plug"
+	const hangText = "HANG_LOADER_LOCK | ntdll!LdrLockLoaderLock | app!plug"
 	live := &triage.BugCheck{BugCheck: dump.BugCheck{Code: 0x161}, Live: true}
 	for what, c := range map[string]struct {
 		inc  triage.Incident
 		kind Kind
 		text string
 	}{
-		"a hang":                                {triage.Incident{}, KindHang, hang},
-		"a hang that a debugger broke into":     {triage.Incident{Crash: &triage.Crash{Exception: dump.Exception{Code: 0x0517a7ed}}}, KindHang, hang},
-		"a hang with its kernel half":           {triage.Incident{BugCheck: live, Pairing: &triage.Pairing{}}, KindHang, hang},
-		"a system that went on, and that hangs": {triage.Incident{BugCheck: live}, KindLiveDump, hang},
+		"a hang":                                {triage.Incident{}, KindHang, hangText},
+		"a hang that a debugger broke into":     {triage.Incident{Crash: &triage.Crash{Exception: dump.Exception{Code: 0x0517a7ed}}}, KindHang, hangText},
+		"a hang with its kernel half":           {triage.Incident{BugCheck: live, Pairing: &triage.Pairing{}}, KindHang, hangText},
+		"a system that went on, and that hangs": {triage.Incident{BugCheck: live}, KindLiveDump, hangText},
 		"a crash in a process that hangs":       {triage.Incident{Crash: &triage.Crash{Exception: dump.Exception{ThreadID: 4, Code: 0xc0000094}}}, KindCrash, "INT_DIVIDE_BY_ZERO | ntdll!LdrLockLoaderLock | app!plug"},
 		"a stopped system":                      {triage.Incident{BugCheck: &triage.BugCheck{BugCheck: dump.BugCheck{Code: 0xd1}}}, KindBugCheck, "BUGCHECK_0xD1 | ntdll!LdrLockLoaderLock | app!plug"},
 	} {
@@ -107,6 +108,24 @@ func TestRuleFiles(t *testing.T) {
 		var e *rules.Error
 		if !errors.As(err, &e) || e.File != "bad.rules" || e.Line != line {
 			t.Errorf("%q: %v, want line %d", text, err, line)
+		}
+	}
+}
+
+// Who judges one dump and who compares several agree on what was written for no crash. A
+// code of 0 is no sign of that: nothing public says that a dump that was asked for has it.
+func TestCompareAgreesOnCrashes(t *testing.T) {
+	for code, crashed := range map[uint32]bool{0xc0000005: true, 0xe06d7363: true, 0: true, 0x0517a7ed: false, 0xffffffff: false} {
+		inc := &triage.Incident{Crashing: -1, Crash: &triage.Crash{Exception: dump.Exception{Code: code}}}
+		if got := Of(inc, Options{}).Kind == KindCrash; got != crashed {
+			t.Errorf("%#x: a crash %v, want %v", code, got, crashed)
+		}
+		s, err := hang.NewSeries([]*triage.Incident{inc, inc}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(s.Crashes) > 0; got != crashed {
+			t.Errorf("%#x: a crash %v when compared, want %v", code, got, crashed)
 		}
 	}
 }
