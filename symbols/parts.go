@@ -1,11 +1,11 @@
 package symbols
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
+
+	"dumptriage/internal/temporary"
 )
 
 const (
@@ -16,50 +16,11 @@ const (
 	partAge = 24 * time.Hour
 )
 
-// parts are the unfinished files of this process.
-var parts struct {
-	sync.Mutex
-	names     map[string]bool
-	abandoned bool
-}
-
 // newPart makes a file under a name that a part has, for endPart.
-func newPart(dir string) (*os.File, error) {
-	parts.Lock()
-	defer parts.Unlock()
-	if parts.abandoned {
-		return nil, errors.New("interrupted")
-	}
-	f, err := os.CreateTemp(dir, partPattern)
-	if err != nil {
-		return nil, err
-	}
-	if parts.names == nil {
-		parts.names = map[string]bool{}
-	}
-	parts.names[f.Name()] = true
-	return f, nil
-}
+func newPart(dir string) (*os.File, error) { return temporary.File(dir, partPattern) }
 
 // endPart removes a part, unless it got its place under another name.
-func endPart(name string) {
-	os.Remove(name)
-	parts.Lock()
-	defer parts.Unlock()
-	delete(parts.names, name)
-}
-
-// Abandon removes what downloads under way have written, and lets none begin. It is
-// for a process that is about to end without returning from its calls.
-func Abandon() {
-	parts.Lock()
-	defer parts.Unlock()
-	parts.abandoned = true
-	for name := range parts.names {
-		os.Remove(name)
-	}
-	clear(parts.names)
-}
+func endPart(name string) { _ = temporary.Remove(name) } // what stays, removeStale finds
 
 // removeStale removes from a cache what processes left there that were killed.
 func (s *Store) removeStale(dir string) {

@@ -16,6 +16,7 @@ const (
 	exitUsage       = 2
 	exitPartial     = 3
 	exitInterrupted = 130
+	exitTerminated  = 143
 )
 
 // exitStatuses is what help says of them.
@@ -28,6 +29,7 @@ var exitStatuses = []struct {
 	{exitUsage, "wrong usage; nothing on standard output"},
 	{exitPartial, "done in part: something in the dump is damaged or not read yet, it has no such thread or frame, or some files to fetch or dumps of a batch failed; the output says what"},
 	{exitInterrupted, "interrupted"},
+	{exitTerminated, "told to end (SIGTERM)"},
 }
 
 // usageError is a wrong command line.

@@ -16,6 +16,12 @@ import (
 
 // An interrupt while buckets reads a database from a copy leaves no copy behind.
 func TestInterruptedReading(t *testing.T) {
+	for sig, want := range ends {
+		t.Run(sig.String(), func(t *testing.T) { testInterruptedReading(t, sig, want) })
+	}
+}
+
+func testInterruptedReading(t *testing.T, sig os.Signal, want int) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no other process can be interrupted")
 	}
@@ -40,10 +46,10 @@ func TestInterruptedReading(t *testing.T) {
 	if entries, _ := os.ReadDir(temporary); len(entries) != 1 {
 		t.Errorf("the database is not read from a copy: %v", entries)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != exitInterrupted {
+	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != want {
 		t.Errorf("ends with %v", exit)
 	}
 	if entries, _ := os.ReadDir(temporary); len(entries) != 0 {

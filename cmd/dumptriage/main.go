@@ -8,18 +8,20 @@ package main
 import (
 	"os"
 	"os/signal"
+	"syscall"
 
-	"dumptriage/fleet/store"
-	"dumptriage/symbols"
+	"dumptriage/internal/temporary"
 )
 
 func main() {
 	interrupt := make(chan os.Signal, 1)
-	signal.Notify(interrupt, os.Interrupt)
+	signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-interrupt
-		symbols.Abandon()
-		store.Abandon()
+		got := <-interrupt
+		temporary.Abandon()
+		if got == syscall.SIGTERM {
+			os.Exit(exitTerminated)
+		}
 		os.Exit(exitInterrupted)
 	}()
 	limitMemory(0)

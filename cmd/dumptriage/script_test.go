@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -155,9 +156,19 @@ func zipFiles(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o666))
 }
 
-// An interrupt ends the program with the status of its own. It comes while the
-// program reads standard input: more has been written than a pipe holds.
+// An interrupt ends the program with the status of its own, and so does being told to
+// end. It comes while the program reads standard input: more has been written than a pipe
+// holds.
 func TestInterrupt(t *testing.T) {
+	for sig, want := range ends {
+		t.Run(sig.String(), func(t *testing.T) { testInterrupt(t, sig, want) })
+	}
+}
+
+// ends are the signals that end the program, and its exit status then.
+var ends = map[os.Signal]int{os.Interrupt: exitInterrupted, syscall.SIGTERM: exitTerminated}
+
+func testInterrupt(t *testing.T, sig os.Signal, want int) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a process cannot be sent an interrupt there")
 	}
@@ -174,12 +185,12 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, werr := in.Write(append([]byte("MDMP"), make([]byte, 1<<20)...)) // what is no dump is not read on
-	if err := errors.Join(werr, cmd.Process.Signal(os.Interrupt)); err != nil {
+	if err := errors.Join(werr, cmd.Process.Signal(sig)); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
-		t.Errorf("exit status %d, want %d", got, exitInterrupted)
+	if got := cmd.ProcessState.ExitCode(); got != want {
+		t.Errorf("exit status %d, want %d", got, want)
 	}
 }
 

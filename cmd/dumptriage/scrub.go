@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"dumptriage/dump"
+	"dumptriage/internal/temporary"
 	"dumptriage/report"
 	"dumptriage/scrub"
 	"dumptriage/triage"
@@ -339,15 +340,11 @@ func sameFile(a, b string) bool {
 
 // writeWhole writes a file that is there whole or not at all, and reads it back.
 func writeWhole(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".scrub-*")
+	f, err := temporary.File(filepath.Dir(path), ".scrub-*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
+	defer func() { err = errors.Join(err, temporary.Remove(f.Name())) }()
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

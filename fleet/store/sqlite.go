@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"modernc.org/sqlite"
+
+	"dumptriage/internal/temporary"
 )
 
 // This file is all that knows of SQLite.
@@ -69,16 +71,31 @@ func (a access) query() url.Values {
 }
 
 func connect(path string, how access) (*Store, error) {
-	temporary := ""
 	if how.copied {
-		var err error
-		if temporary, err = newTemporary(); err != nil {
-			return nil, err
-		}
-		if path, err = copyWithLog(path, temporary); err != nil {
-			return nil, errors.Join(err, dropTemporary(temporary))
-		}
+		return connectCopy(path, how)
 	}
+	return connectAt(path, how)
+}
+
+// connectCopy connects to a copy of the database, which Close removes.
+func connectCopy(path string, how access) (*Store, error) {
+	dir, err := temporary.Dir("buckets-*")
+	if err != nil {
+		return nil, err
+	}
+	copied, err := copyWithLog(path, dir)
+	var s *Store
+	if err == nil {
+		s, err = connectAt(copied, how)
+	}
+	if err != nil {
+		return nil, errors.Join(err, temporary.Remove(dir))
+	}
+	s.temporary = dir
+	return s, nil
+}
+
+func connectAt(path string, how access) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -88,9 +105,7 @@ func connect(path string, how access) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(db, &sqliteDialect)
-	s.temporary = temporary
-	return s, nil
+	return newStore(db, &sqliteDialect), nil
 }
 
 // copyWithLog copies a database and its log into a folder, as they are at one time.
@@ -166,7 +181,7 @@ func holdsSomething(path string) error {
 // useCopy goes on with a copy of the database, which is brought up to date.
 func (s *Store) useCopy(ctx context.Context) (err error) {
 	if s.temporary == "" {
-		if s.temporary, err = newTemporary(); err != nil {
+		if s.temporary, err = temporary.Dir("buckets-*"); err != nil {
 			return err
 		}
 	}

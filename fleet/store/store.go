@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"dumptriage/fleet/similar"
+	"dumptriage/internal/temporary"
 )
 
 // Store is an open database. It is used by one goroutine.
@@ -36,7 +37,7 @@ type Store struct {
 func (s *Store) Close(ctx context.Context) error {
 	err := errors.Join(s.Flush(ctx), s.db.Close())
 	if s.temporary != "" {
-		err = errors.Join(err, dropTemporary(s.temporary))
+		err = errors.Join(err, temporary.Remove(s.temporary))
 	}
 	return err
 }

@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"internal/chunk":         {"internal/cursor"},
 	"internal/cab":           {"dump", "internal/cursor"},
 	"internal/textfile":      {},
+	"internal/temporary":     {},
 	"internal/input":         {"dump", "internal/cursor", "internal/cab"},
 	"minidump":               {"dump", "internal/cursor", "internal/threadcontext"},
 	"kdump":                  {"dump", "internal/cursor", "internal/threadcontext"},
@@ -33,7 +34,7 @@ var allowed = map[string][]string{
 	"symbols/undname":        {},
 	"symbols/sym":            {"dump"},
 	"symbols/dwarf":          {"dump", "internal/cursor"},
-	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/dwarf", "symbols/undname", "pdata", "internal/cursor", "internal/input"},
+	"symbols":                {"dump", "symbols/pdb", "symbols/sym", "symbols/dwarf", "symbols/undname", "pdata", "internal/cursor", "internal/input", "internal/temporary"},
 	"symbols/server":         {"dump"},
 	"managed/metadata":       {"dump", "pdata", "internal/cursor", "internal/chunk"},
 	"managed/r2r":            {"dump", "pdata", "managed/metadata", "internal/cursor", "internal/chunk"},
@@ -49,7 +50,7 @@ var allowed = map[string][]string{
 	"triage/verdict":   {"dump", "triage", "triage/rules", "triage/crash", "triage/hang", "triage/bugcheck", "triage/signature"},
 	// Many dumps: the queue and its workers, the bucket store, likeness of stacks.
 	"fleet":         {"dump", "internal/textfile", "triage", "triage/verdict", "triage/signature", "report", "report/redact", "fleet/store", "fleet/similar"},
-	"fleet/store":   {"fleet/similar"},
+	"fleet/store":   {"fleet/similar", "internal/temporary"},
 	"fleet/similar": {"triage/signature"},
 	// A small dump that unwinds the same and holds nothing else.
 	"scrub":             {"dump", "report/codes", "minidump", "kdump", "triage", "unwind", "symbols", "internal/input"},
@@ -58,7 +59,7 @@ var allowed = map[string][]string{
 	"report/redact":     {}, // what tells of people and machines
 	"fixtures":          {},
 	"fixtures/machine":  {"fixtures"},
-	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "report/redact", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input", "internal/textfile"},
+	"cmd/dumptriage":    {"dump", "minidump", "kdump", "symbols", "symbols/pdb", "symbols/server", "triage", "triage/rules", "triage/verdict", "triage/signature", "triage/hang", "report", "report/redact", "fleet", "fleet/store", "fleet/similar", "scrub", "internal/cursor", "internal/input", "internal/temporary", "internal/textfile"},
 	"internal/layering": {},
 	// For tests and measurements; nothing of the product imports them.
 	"unwind/oracle":                   {"dump", "pdata", "unwind", "internal/cursor"},
