@@ -98,7 +98,7 @@ func (f *File) readFault(rule *faultRule) {
 	} else if regs, source, parameter, ok := f.doubleFault(rule.code); ok {
 		f.fault.regs, f.fault.source, f.fault.parameter = regs, source, parameter
 	}
-	if r := f.recordAt(p(rule.record), exceptionRecordSize(f.hdr.ptr)); r != nil {
+	if r := f.recordAt(p(rule.record), threadcontext.ExceptionRecordSize(f.hdr.ptr)); r != nil {
 		f.fault.record = parseExceptionRecord(cursor.New(r.all(), "EXCEPTION_RECORD", -1), f.hdr.ptr)
 	}
 	if f.fault.record == nil && rule.number >= 0 {

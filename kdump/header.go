@@ -5,6 +5,7 @@ import (
 
 	"dumptriage/dump"
 	"dumptriage/internal/cursor"
+	"dumptriage/internal/threadcontext"
 )
 
 // filler32 is what the writer fills the header with before it starts: "PAGE".
@@ -190,37 +191,14 @@ type ExceptionRecord struct {
 	Parameters  []uint64 // at most 15
 }
 
-// maxExceptionParameters is EXCEPTION_MAXIMUM_PARAMETERS.
-const maxExceptionParameters = 15
-
-// exceptionRecordSize returns the size of the structure in bytes.
-func exceptionRecordSize(ptr int) int {
-	if ptr == 4 {
-		return 0x50
-	}
-	return 0x98
-}
-
 // parseExceptionRecord reads the record at the cursor; nil when it was never
 // written or is cut short.
 func parseExceptionRecord(c *cursor.Cursor, ptr int) *ExceptionRecord {
-	e := &ExceptionRecord{Code: c.U32(), Flags: c.U32(), Record: c.Pointer(ptr), Address: c.Pointer(ptr)}
-	n := c.U32()
-	if ptr == 8 {
-		c.Skip(4)
-	}
+	e := threadcontext.ParseExceptionRecord(c, ptr)
 	if c.Err() != nil || e.Code == filler32 {
 		return nil
 	}
-	if n <= maxExceptionParameters {
-		for range n {
-			e.Parameters = append(e.Parameters, c.Pointer(ptr))
-		}
-	}
-	if c.Err() != nil {
-		return nil
-	}
-	return e
+	return &ExceptionRecord{e.Code, e.Flags, e.Record, e.Address, e.Parameters}
 }
 
 // filetimeEpoch is the number of 100 ns ticks from 1601 to 1970.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"dumptriage/dump"
+	"dumptriage/internal/cursor"
+	"dumptriage/internal/threadcontext"
 )
 
 // Raised is an exception whose record lies on a thread's stack: one that the thread
@@ -18,27 +20,16 @@ type Raised struct {
 	Live bool
 }
 
-// EXCEPTION_RECORD of winnt.h: code, flags, pointer to another, address, number of
-// parameters, parameters.
 const (
 	maxRaised     = 16      // records on one stack
 	maxRaisedScan = 1 << 20 // bytes of a stack that are searched
-	maxParameters = 15
 	exceptionCxx  = 0xe06d7363
 )
-
-// recordSize is that of a whole EXCEPTION_RECORD.
-func recordSize(arch dump.Arch) int {
-	if arch.PointerSize() == 4 {
-		return 20 + 4*maxParameters
-	}
-	return 32 + 8*maxParameters
-}
 
 // ExceptionAt reads the EXCEPTION_RECORD at an address; ok is false when what is there
 // cannot be one.
 func (v *View) ExceptionAt(va uint64, arch dump.Arch) (e dump.Exception, ok bool) {
-	b := make([]byte, recordSize(arch))
+	b := make([]byte, threadcontext.ExceptionRecordSize(arch.PointerSize()))
 	if n, _ := v.ReadAt(b, va); n < len(b) {
 		return e, false
 	}
@@ -47,31 +38,17 @@ func (v *View) ExceptionAt(va uint64, arch dump.Arch) (e dump.Exception, ok bool
 
 // parseRecord decodes a record and reports whether it can be one.
 func parseRecord(b []byte, arch dump.Arch) (e dump.Exception, ok bool) {
-	p := arch.PointerSize()
-	word := func(off int) uint64 {
-		if p == 4 {
-			return uint64(binary.LittleEndian.Uint32(b[off:]))
-		}
-		return binary.LittleEndian.Uint64(b[off:])
-	}
-	e.Code, e.Flags = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	e.Record, e.Address = word(8), word(8+p)
-	n := binary.LittleEndian.Uint32(b[8+2*p:])
-	if n > maxParameters || e.Flags > 0xff || !raisable(e.Code) {
+	c := cursor.New(b, "EXCEPTION_RECORD", -1)
+	r := threadcontext.ParseExceptionRecord(c, arch.PointerSize())
+	e = dump.Exception{Code: r.Code, Flags: r.Flags, Record: r.Record, Address: r.Address, Parameters: r.Parameters}
+	if c.Err() != nil || r.Count > threadcontext.MaxExceptionParameters || e.Flags > 0xff || !raisable(e.Code) {
 		return e, false
-	}
-	first := 12 + 2*p // the parameters, aligned
-	if p == 8 {
-		first = 32
-	}
-	for i := range int(n) {
-		e.Parameters = append(e.Parameters, word(first+i*p))
 	}
 	switch e.Code {
 	case exceptionCxx:
-		ok = n >= 3 && e.Parameters[0] >= 0x19930520 && e.Parameters[0] <= 0x19930522
+		ok = r.Count >= 3 && e.Parameters[0] >= 0x19930520 && e.Parameters[0] <= 0x19930522
 	case exceptionAccessViolation:
-		ok = n == 2 && (e.Parameters[0] <= 1 || e.Parameters[0] == 8)
+		ok = r.Count == 2 && (e.Parameters[0] <= 1 || e.Parameters[0] == 8)
 	default:
 		ok = true
 	}
@@ -99,7 +76,7 @@ func (v *View) Raised(t *Thread) []Raised {
 		return nil
 	}
 	var out []Raised
-	frame, size := 0, recordSize(arch)
+	frame, size := 0, threadcontext.ExceptionRecordSize(arch.PointerSize())
 	v.eachPage(from, v.stackEnd(t), func(va uint64, b []byte) bool {
 		for off := 0; off+4 <= len(b); off += int(step) {
 			code := binary.LittleEndian.Uint32(b[off:])

@@ -73,9 +73,6 @@ func classOf(inc *triage.Incident) (Kind, string) {
 		return KindSnapshot, classSnapshot // a kernel dump beside a user dump changes no name
 	}
 	code := inc.BugCheck.Code
-	if code>>28 == 1 {
-		code &^= 1 << 28 // set in small dumps: 0x1000007E is 0x7E
-	}
 	if !inc.BugCheck.Live && !liveCode(code) {
 		return KindBugCheck, fmt.Sprintf("BUGCHECK_0x%X", code) + subcode(code, inc.BugCheck.Parameters)
 	}
