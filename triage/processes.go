@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dumptriage/dump"
+	"dumptriage/internal/glob"
 	"dumptriage/kdump"
 	"dumptriage/symbols"
 	"dumptriage/unwind"
@@ -117,43 +118,24 @@ func (d *Dump) FindProcesses(text string) []*dump.Process {
 	return names
 }
 
+// StoredName is how many characters of a process's name every kernel keeps.
+const StoredName = 14
+
 // nameFits reports whether a process's name is meant by text.
 func nameFits(name, text string) bool {
-	const stored = 14 // the kernel keeps that many characters of a name
 	got, text := strings.ToLower(name), strings.ToLower(text)
 	for _, want := range []string{text, text + ".exe"} {
 		switch {
 		case got == "":
 		case strings.ContainsAny(text, "*?"):
-			if wildcard(want, got) {
+			if glob.Match(want, got) {
 				return true
 			}
-		case got == want || len(got) >= stored && strings.HasPrefix(want, got):
+		case got == want || len(got) >= StoredName && strings.HasPrefix(want, got):
 			return true
 		}
 	}
 	return false
-}
-
-// wildcard matches a text with a pattern in which * stands for any characters and ?
-// for one. It goes back to the last * alone, so that no pattern takes long.
-func wildcard(pattern, text string) bool {
-	p, t, star, from := 0, 0, -1, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p, t = p+1, t+1
-		case star >= 0:
-			from++
-			p, t = star+1, from
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // processByID returns the process with an id of a kernel dump.

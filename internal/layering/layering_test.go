@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"internal/cab":           {"dump", "internal/cursor"},
 	"internal/textfile":      {},
 	"internal/temporary":     {},
+	"internal/glob":          {},
 	"internal/input":         {"dump", "internal/cursor", "internal/cab"},
 	"minidump":               {"dump", "internal/cursor", "internal/threadcontext"},
 	"kdump":                  {"dump", "internal/cursor", "internal/threadcontext"},
@@ -39,10 +40,10 @@ var allowed = map[string][]string{
 	"managed/metadata":       {"dump", "pdata", "internal/cursor", "internal/chunk"},
 	"managed/r2r":            {"dump", "pdata", "managed/metadata", "internal/cursor", "internal/chunk"},
 	"managed":                {"dump", "pdata", "managed/metadata", "managed/r2r", "internal/cursor"},
-	"triage":                 {"dump", "minidump", "kdump", "pdata", "managed", "unwind", "symbols", "internal/cursor", "internal/input", "internal/threadcontext"},
+	"triage":                 {"dump", "minidump", "kdump", "pdata", "managed", "unwind", "symbols", "internal/cursor", "internal/glob", "internal/input", "internal/threadcontext"},
 	// What an incident means. Each reads an Incident and nothing below the
 	// vocabulary; verdict puts their answers together.
-	"triage/rules":     {},
+	"triage/rules":     {"internal/glob"},
 	"triage/crash":     {"dump", "triage", "managed", "triage/rules", "symbols", "symbols/undname", "unwind", "internal/cursor", "report/codes"},
 	"triage/hang":      {"dump", "managed", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "report/codes"},
 	"triage/bugcheck":  {"dump", "kdump", "triage", "triage/rules", "symbols", "unwind", "internal/cursor", "internal/threadcontext", "report/codes"},

@@ -1,6 +1,6 @@
 // Package threadcontext decodes CONTEXT records and kernel trap frames into
-// registers. Both readers need it, and so does anything that finds a CONTEXT in
-// dumped memory.
+// registers, and EXCEPTION_RECORDs. Both readers need it, and so does anything that
+// finds one of them in dumped memory.
 //
 // Sources: the public winnt.h layouts of CONTEXT (AMD64 0x4d0 bytes, x86 0x2cc,
 // ARM64 0x390), CONTEXT_EX and the XSAVE area as documented for XSTATE. The

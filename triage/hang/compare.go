@@ -103,16 +103,13 @@ func (s *Series) sameProcess() error {
 	return nil
 }
 
-// kernelName is how many characters of a process's name a kernel dump may be cut to.
-const kernelName = 14
-
 // sameName reports whether two names of processes can be of one: either may be
 // unknown, or cut.
 func sameName(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	return a == "" || strings.EqualFold(a, b) || len(a) >= kernelName && strings.EqualFold(a, b[:len(a)])
+	return a == "" || strings.EqualFold(a, b) || len(a) >= triage.StoredName && strings.EqualFold(a, b[:len(a)])
 }
 
 // order sorts by the time of writing, when all have one.

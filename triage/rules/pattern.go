@@ -1,6 +1,10 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+
+	"dumptriage/internal/glob"
+)
 
 // Pattern matches frames by module and function.
 type Pattern struct {
@@ -20,7 +24,7 @@ func NewPattern(s string) Pattern {
 
 // Match reports whether a frame matches. module is what Module returned.
 func (p Pattern) Match(module, function string) bool {
-	return (p.anyModule || Glob(p.module, module)) && Glob(p.function, function)
+	return (p.anyModule || glob.Stars(p.module, module)) && glob.Stars(p.function, function)
 }
 
 // Module is an image's name as patterns compare it: no folder, no .exe, .dll or
@@ -38,29 +42,6 @@ func Module(image string) string {
 		return "nt"
 	}
 	return image
-}
-
-// Glob matches s against a pattern in which * is any run of characters, in time
-// linear in each for patterns with one star and never worse than their product.
-func Glob(pattern, s string) bool {
-	star, mark := -1, 0
-	p, i := 0, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && pattern[p] == s[i]:
-			p++
-			i++
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // Set finds the first rule that a frame matches, in the order of the rules.

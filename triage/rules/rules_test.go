@@ -65,21 +65,6 @@ func TestModule(t *testing.T) {
 	}
 }
 
-func TestGlob(t *testing.T) {
-	for _, c := range []struct {
-		pattern, s string
-		want       bool
-	}{
-		{"abc", "abc", true}, {"abc", "abcd", false}, {"a*", "a", true}, {"*", "", true}, {"", "", true}, {"", "a", false},
-		{"*Lock*", "AcquireLockNow", true}, {"a*c*e", "abcde", true}, {"a*c*e", "abcd", false}, {"a**b", "ab", true},
-		{strings.Repeat("*a", 50), strings.Repeat("a", 49), false},
-	} {
-		if got := Glob(c.pattern, c.s); got != c.want {
-			t.Errorf("Glob(%q, %q) = %v", c.pattern, c.s, got)
-		}
-	}
-}
-
 func TestSetTakesTheFirstInOrder(t *testing.T) {
 	list, err := Parse("f", "[s]\nntdll!Nt*\nntdll!NtClose\nmsvcrt!free\n*!fr*\nstd::operator!=\n", ParseOptions{})
 	if err != nil {
