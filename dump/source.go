@@ -104,6 +104,9 @@ type Process struct {
 	State       ProcessState
 }
 
+// Ended reports whether a process has ended, by its time of exit or its state.
+func (p *Process) Ended() bool { return !p.Exited.IsZero() || p.State == ProcessEnded }
+
 // ProcessState says what is out of the ordinary with a process of a full kernel
 // dump. Its text is part of the JSON contract.
 type ProcessState string

@@ -224,7 +224,7 @@ func (a *analysis) chosenThreads(all []dump.Thread) []dump.Thread {
 func NoThreads(p *dump.Process) string {
 	name := fmt.Sprintf("%s (%#x)", p.Name, p.PID)
 	switch {
-	case !p.Exited.IsZero() || p.State == dump.ProcessEnded:
+	case p.Ended():
 		return name + " has ended: it has no threads any more"
 	case p.ThreadCount == 0:
 		return name + " has no threads: it is about to end, or was being made"

@@ -34,7 +34,7 @@ func named(p *dump.Process) string {
 // noUserHalf says why a process has no user mode, "" when it may have.
 func noUserHalf(p *dump.Process) string {
 	switch {
-	case !p.Exited.IsZero() || p.State == dump.ProcessEnded:
+	case p.Ended():
 		return "has ended"
 	case p.PEB == 0:
 		return "has no user mode of its own: it is the kernel's, or was being made or ended"
@@ -71,7 +71,7 @@ func absentHandles(d *triage.Dump, l *report.List, p *dump.Process) {
 	if !ok || l.Handles != nil || p.EPROCESS == 0 {
 		return
 	}
-	if !p.Exited.IsZero() || p.State == dump.ProcessEnded {
+	if p.Ended() {
 		sayAbsent(l, "handles", "%s has ended: it has no handles any more", named(p))
 		return
 	}
